@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "profile/java_classes.h"
+
 namespace heapprofd::hprof {
 namespace {
 

@@ -12,8 +12,6 @@
 
 namespace heapprofd::hprof {
 
-inline constexpr std::string_view kClassClass = "java.lang.Class";
-
 struct HeapCensus {
   ClassTable classes;
   ArrayFigures primitive_arrays[kBasicTypeCount];  // by type

@@ -12,6 +12,7 @@
 #include "hprof/field_layout.h"
 #include "hprof/histogram.h"
 #include "hprof/strings/text_search.h"
+#include "profile/java_classes.h"
 
 namespace heapprofd::hprof {
 namespace {
@@ -130,8 +131,9 @@ class ObjectFinder : public HeapVisitor {
         places_(census.classes.size()) {}
 
   Status Prepare() {
-    const auto is_meant = [this](const std::string& name) {
-      return IsClassMeant(query_.classes, name);
+    const ClassPattern pattern(query_.classes);
+    const auto is_meant = [&pattern](const std::string& name) {
+      return pattern.Matches(name);
     };
     for (uint32_t row = 0; row < classes_.size(); ++row)
       is_meant_.push_back(is_meant(file_.ClassName(classes_[row].id)));
@@ -292,8 +294,10 @@ class ObjectFinder : public HeapVisitor {
 
 }  // namespace
 
-bool IsClassMeant(const std::string& classes, const std::string& name) {
-  return fnmatch(PatternOf(classes).c_str(), name.c_str(), 0) == 0;
+ClassPattern::ClassPattern(const std::string& classes) : pattern_(PatternOf(classes)) {}
+
+bool ClassPattern::Matches(const std::string& name) const {
+  return fnmatch(pattern_.c_str(), name.c_str(), 0) == 0;
 }
 
 Status NoSuchClass(const std::string& classes) {

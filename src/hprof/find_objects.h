@@ -12,8 +12,16 @@
 
 namespace heapprofd::hprof {
 
-// Whether a name of a class is meant; in `classes` * stands for anything.
-bool IsClassMeant(const std::string& classes, const std::string& name);
+// The classes that are meant by a name, in which * stands for anything.
+class ClassPattern {
+ public:
+  explicit ClassPattern(const std::string& classes);
+
+  bool Matches(const std::string& name) const;
+
+ private:
+  const std::string pattern_;
+};
 
 Status NoSuchClass(const std::string& classes);
 

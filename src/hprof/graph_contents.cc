@@ -86,11 +86,11 @@ class GraphContents::Finder : public HeapVisitor {
     const uint32_t type = to_.TypeRowOf(object);
     if (type < to_.classes_.size() + kBasicTypeCount || type >= to_.fields_.size())
       return;
-    ForEachStatic(record, id_bytes_,
-                  [&](const uint8_t* field, uint8_t basic, const uint8_t*) {
-                    if (const auto number = NumberTypeOf(basic))
-                      to_.fields_[type].push_back({field, kNoRow, kStatic, *number});
-                  });
+    ForEachStatic(
+        record, id_bytes_, [&](const uint8_t* field, uint8_t basic, const uint8_t*) {
+          if (const auto number = NumberTypeOf(basic))
+            to_.fields_[type].push_back({field, FieldNames::kNoRow, kStatic, *number});
+        });
   }
 
   void Instance(const InstanceRecord& record) {
@@ -149,7 +149,8 @@ GraphContents::GraphContents(std::shared_ptr<const KeptDump> kept,
       dump_(dump),
       classes_(std::move(classes)),
       tables_(tables),
-      rows_(rows) {}
+      rows_(rows),
+      names_(file_, classes_) {}
 
 Status GraphContents::Load() {
   if (is_loaded_)
@@ -198,65 +199,21 @@ Status GraphContents::FindFieldsOfInstances() {
 }
 
 void GraphContents::CountFields() {
-  for (uint32_t object = 0; object < rows_.object_count; ++object) {
-    if (object % kStep == 0)
-      first_fields_.push_back(field_count_);
-    field_count_ += fields_[TypeRowOf(object)].size();
-  }
-}
-
-uint64_t GraphContents::FirstFieldOf(uint32_t object) const {
-  if (object >= rows_.object_count)
-    return field_count_;
-  if (object == last_object_)
-    return last_first_;
-  uint32_t at = object / kStep * kStep;
-  uint64_t first = first_fields_[object / kStep];
-  for (; at < object; ++at)
-    first += fields_[TypeRowOf(at)].size();
-  return first;
-}
-
-uint32_t GraphContents::OwnerOf(uint64_t field) const {
-  // Within a step: many objects without any field may lie between two.
-  const size_t next = last_object_ / kStep + 1;
-  const bool is_near = last_first_ <= field && last_object_ < rows_.object_count &&
-                       (next >= first_fields_.size() || field < first_fields_[next]);
-  if (!is_near) {
-    const uint64_t* const behind =
-        std::upper_bound(first_fields_.begin(), first_fields_.end(), field);
-    last_object_ = static_cast<uint32_t>(behind - first_fields_.begin() - 1) * kStep;
-    last_first_ = behind[-1];
-  }
-  while (field - last_first_ >= fields_[TypeRowOf(last_object_)].size()) {
-    last_first_ += fields_[TypeRowOf(last_object_)].size();
-    ++last_object_;
-  }
-  return last_object_;
+  std::vector<uint32_t> fields_of;
+  for (const std::vector<NumberField>& fields : fields_)
+    fields_of.push_back(static_cast<uint32_t>(fields.size()));
+  numbers_.emplace(tables_.objects.type, rows_.first_object, rows_.object_count,
+                   rows_.first_class, std::move(fields_of));
 }
 
 GraphContents::Place GraphContents::PlaceOf(uint64_t field) const {
-  const uint32_t object = OwnerOf(field);
-  return {object, &fields_[TypeRowOf(object)][field - last_first_]};
+  const auto [object, number] = numbers_->OwnerOf(field);
+  return {object, &fields_[TypeRowOf(object)][number]};
 }
 
 std::string_view GraphContents::NameOf(uint64_t field) const {
   const NumberField& of = *PlaceOf(field).field;
-  const std::string_view own = file_.StringOf(GetId(of.field, file_.id_bytes()));
-  if (of.declaring == kNoRow)
-    return own;
-  const auto known = names_.find(of.field);
-  if (known != names_.end())
-    return known->second;
-  if (nameless_.contains(of.declaring))
-    return own;
-  std::string name = file_.ClassName(classes_[of.declaring].id) + "." + std::string(own);
-  if (name.size() > name_bytes_left_) {
-    nameless_.insert(of.declaring);
-    return own;
-  }
-  name_bytes_left_ -= name.size();
-  return names_.emplace(of.field, std::move(name)).first->second;
+  return names_.Of(of.field, of.declaring);
 }
 
 NumberType GraphContents::TypeOf(uint64_t field) const {

@@ -8,12 +8,13 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "base/column.h"
 #include "hprof/census.h"
 #include "hprof/dump_file.h"
+#include "hprof/field_names.h"
+#include "hprof/field_numbers.h"
 #include "hprof/mapped_input.h"
 #include "hprof/strings/java_string.h"
 #include "tables/heap_graph.h"
@@ -48,13 +49,19 @@ class GraphContents : public ObjectContents {
   Status Load() override;
   Status Check() const override;
 
-  uint64_t field_count() const override { return field_count_; }
+  uint64_t field_count() const override { return numbers_ ? numbers_->count() : 0; }
 
-  uint64_t FirstFieldOf(uint32_t object) const override;
-  uint32_t OwnerOf(uint64_t field) const override;
+  uint64_t FirstFieldOf(uint32_t object) const override {
+    return numbers_ ? numbers_->FirstOf(object) : 0;
+  }
+
+  uint32_t OwnerOf(uint64_t field) const override {
+    return numbers_->OwnerOf(field).first;
+  }
+
   std::string_view NameOf(uint64_t field) const override;
 
-  uint64_t unnamed_classes() const override { return nameless_.size(); }
+  uint64_t unnamed_classes() const override { return names_.unnamed_classes(); }
 
   NumberType TypeOf(uint64_t field) const override;
   std::optional<Number> ValueOf(uint64_t field) const override;
@@ -68,7 +75,7 @@ class GraphContents : public ObjectContents {
   // Of a class, and of all of its instances.
   struct NumberField {
     const uint8_t* field;  // its (name, type)
-    uint32_t declaring;    // row of the class whose name it is called by; kNoRow: none
+    uint32_t declaring;    // as FieldNames takes it
     uint32_t offset;       // in an instance; kStatic: the value follows the type
     NumberType type;       // as it was when it was found: bytes may change
   };
@@ -80,7 +87,6 @@ class GraphContents : public ObjectContents {
 
   static constexpr uint32_t kNoRow = UINT32_MAX;
   static constexpr uint32_t kStatic = UINT32_MAX;
-  static constexpr uint32_t kStep = 64;  // objects between two numbers of first_fields_
 
   Status FindFieldsOfInstances();
   void CountFields();
@@ -112,14 +118,8 @@ class GraphContents : public ObjectContents {
   std::vector<std::vector<NumberField>> fields_;  // by class
   Column<const uint8_t*> places_;  // of sub-records, by object; null: nothing is in it
   std::unordered_map<uint32_t, PrimitiveArrayRecord> no_data_;  // by object
-  Column<uint64_t> first_fields_;                               // of each kStep-th object
-  uint64_t field_count_ = 0;
-  mutable uint32_t last_object_ = 0;  // of OwnerOf: rows are read in their order
-  mutable uint64_t last_first_ = 0;   // its first field
-  mutable std::unordered_map<const uint8_t*, std::string>
-      names_;                                      // by NumberField::field
-  mutable std::unordered_set<uint32_t> nameless_;  // classes whose names have no room
-  mutable uint64_t name_bytes_left_ = uint64_t{64} << 20;
+  std::optional<FieldNumbers> numbers_;                         // when it is loaded
+  mutable FieldNames names_;
 };
 
 }  // namespace heapprofd::hprof

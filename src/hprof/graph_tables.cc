@@ -8,6 +8,7 @@
 #include "hprof/field_layout.h"
 #include "hprof/graph_contents.h"
 #include "hprof/load_graph.h"
+#include "profile/java_classes.h"
 
 namespace heapprofd::hprof {
 namespace {
@@ -299,7 +300,7 @@ void AddTypesOfClassObjects(const HeapGraph& heap,
     tables.objects.type[first_row + type.object] =
         static_cast<uint32_t>(tables.classes.size());
     heapprofd::HeapClass own;
-    own.name = builder->Intern(std::string(kClassClass) + "<" + type.name + ">");
+    own.name = builder->Intern(ClassOfClass(type.name));
     own.superclass = first_class + class_class;
     own.kind = HeapClassKind::kClass;
     tables.classes.push_back(own);

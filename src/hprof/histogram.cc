@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "profile/java_classes.h"
+
 namespace heapprofd::hprof {
 namespace {
 

@@ -4,6 +4,7 @@
 
 #include "hprof/field_layout.h"
 #include "hprof/histogram.h"
+#include "profile/java_classes.h"
 
 namespace heapprofd::hprof {
 namespace {

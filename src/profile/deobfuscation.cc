@@ -4,10 +4,11 @@
 #include <set>
 #include <utility>
 
+#include "profile/java_classes.h"
+
 namespace heapprofd {
 namespace {
 
-constexpr std::string_view kClassPrefix = "java.lang.Class<";
 constexpr size_t kMaxInlined = 100;  // longer chains are cut
 
 bool Covers(const ObfuscatedMember& method, uint32_t line) {
@@ -155,11 +156,10 @@ Deobfuscator::Answer Deobfuscator::FindMethod(std::string_view package,
 
 std::string Deobfuscator::FindClass(std::string_view package,
                                     std::string_view name) const {
-  const bool is_class_object = name.starts_with(kClassPrefix) && name.ends_with(">");
-  if (is_class_object) {
-    name.remove_prefix(kClassPrefix.size());
-    name.remove_suffix(1);
-  }
+  const std::string_view described = DescribedClass(name);
+  const bool is_class_object = !described.empty();
+  if (is_class_object)
+    name = described;
   std::string_view element = name;
   while (element.ends_with("[]"))
     element.remove_suffix(2);
@@ -167,7 +167,7 @@ std::string Deobfuscator::FindClass(std::string_view package,
   if (found == nullptr)
     return "";
   const std::string full = found->name + std::string(name.substr(element.size()));
-  return is_class_object ? std::string(kClassPrefix) + full + ">" : full;
+  return is_class_object ? ClassOfClass(full) : full;
 }
 
 std::string Deobfuscator::FindField(std::string_view package,

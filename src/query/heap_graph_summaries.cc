@@ -3,6 +3,7 @@
 #include <map>
 #include <tuple>
 
+#include "profile/java_classes.h"
 #include "query/flame_functions.h"
 #include "query/heap_dominators.h"
 #include "query/sum.h"
@@ -70,7 +71,7 @@ bool IsLibraryOrArray(std::string_view name) {
   constexpr std::string_view kArrays[] = {"int[",   "long[",  "byte[",   "char[",
                                           "short[", "float[", "double[", "boolean["};
   if (name.starts_with("java."))
-    return !(name.starts_with("java.lang.Class<") && name.ends_with(">"));
+    return DescribedClass(name).empty();
   if (name.starts_with("android.util."))
     return name.find("Array") != std::string_view::npos;
   const auto is_start = [name](std::string_view start) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "object_graph/paths.h"
+#include "profile/java_classes.h"
 
 namespace heapprofd {
 
@@ -20,12 +21,8 @@ std::string RootOf(const LoadedHeap& heap, uint32_t object) {
 // "C" in "class C" and in "java.lang.Class<C>"; empty: it is neither.
 std::string ClassNamedIn(const std::string& text) {
   constexpr std::string_view kWord = "class ";
-  const std::string generic = std::string(hprof::kClassClass) + "<";
-  if (text.starts_with(kWord))
-    return text.substr(kWord.size());
-  if (text.starts_with(generic) && text.ends_with(">"))
-    return text.substr(generic.size(), text.size() - generic.size() - 1);
-  return "";
+  return text.starts_with(kWord) ? text.substr(kWord.size())
+                                 : std::string(DescribedClass(text));
 }
 
 // Of two objects that which retains more; `found` may be none.

@@ -142,9 +142,10 @@ Status PrintFoundInTrace(OpenedDump& opened, const HprofView& view) {
                    kTakeDump);
   HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
   const ObjectGraph& graph = examined.heap->graph();
+  const hprof::ClassPattern pattern(view.object);
   std::vector<bool> is_meant;
   for (const ObjectType& type : graph.types())
-    is_meant.push_back(hprof::IsClassMeant(view.object, type.name));
+    is_meant.push_back(pattern.Matches(type.name));
   if (std::ranges::count(is_meant, true) == 0)
     return hprof::NoSuchClass(view.object);
   LargestRows rows(view.top);

@@ -5,6 +5,7 @@
 #include "cli/hprof/loaded_heap.h"
 #include "hprof/object_values.h"
 #include "hprof/strings/string_texts.h"
+#include "profile/java_classes.h"
 
 namespace heapprofd {
 namespace {
@@ -23,7 +24,7 @@ class HeapOfDump : public LoadedHeap {
   std::string ObjectName(uint32_t object) const override {
     const std::string& name = graph().types()[graph().TypeOf(object)].name;
     const uint64_t id = heap_.ids.IdOf(object);
-    return name == hprof::kClassClass && from_.file.HasName(id)
+    return name == kClassClass && from_.file.HasName(id)
                ? "class " + from_.file.ClassName(id)
                : name;
   }

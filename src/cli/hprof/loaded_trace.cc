@@ -9,6 +9,7 @@
 
 #include "cli/hprof/loaded_heap.h"
 #include "hprof/histogram.h"
+#include "profile/java_classes.h"
 #include "query/objects/graph_of_rows.h"
 
 namespace heapprofd {
@@ -100,10 +101,10 @@ class HeapOfTrace : public LoadedHeap {
                loader != kNoObject || known == loader_of.end() ? loader : known->second);
     }
     for (const ClassObject& described : class_objects)
-      list.Add(described.name,
-               described.name == hprof::kClassClass ? rows_.type_of_classes
-                                                    : LoadedClass::kNoType,
-               LoaderOfClassObject(described.object));
+      list.Add(
+          described.name,
+          described.name == kClassClass ? rows_.type_of_classes : LoadedClass::kNoType,
+          LoaderOfClassObject(described.object));
     return list.Take();
   }
 

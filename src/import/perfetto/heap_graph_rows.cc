@@ -8,20 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "profile/java_classes.h"
+
 namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxSuperclasses = 1000;  // a hostile file's may go in a circle
-constexpr std::string_view kClassPrefix = "java.lang.Class<";
 
 // "X" of "java.lang.Class<X>"; empty for other names and for classes of arrays, which
 // have no class in the source.
-std::string_view DescribedClass(std::string_view name) {
-  if (!name.starts_with(kClassPrefix) || !name.ends_with(">") || name.ends_with("[]>"))
-    return {};
-  name.remove_prefix(kClassPrefix.size());
-  name.remove_suffix(1);
-  return name;
+std::string_view DescribedElementClass(std::string_view name) {
+  const std::string_view described = DescribedClass(name);
+  return described.ends_with("[]") ? std::string_view() : described;
 }
 
 class GraphRows {
@@ -221,7 +219,7 @@ class GraphRows {
     std::vector<uint32_t> described;
     for (uint32_t row = first_class_; row < tables_.classes.size(); ++row) {
       const HeapClass& type = tables_.classes[row];
-      const std::string_view name = DescribedClass(Text(type.name));
+      const std::string_view name = DescribedElementClass(Text(type.name));
       const auto found =
           classes.find({builder_.trace().strings.Find(name), type.location});
       described.push_back(name.empty() || found == classes.end() ? kNoId : found->second);

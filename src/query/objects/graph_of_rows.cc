@@ -4,12 +4,11 @@
 #include <string>
 #include <utility>
 
+#include "profile/java_classes.h"
 #include "query/objects/object_tree.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr std::string_view kClassClass = "java.lang.Class";
 
 class RowLoader {
  public:
@@ -123,13 +122,6 @@ GraphOfRows LoadGraphOfRows(const ImportedTrace& trace,
                                         NativeCount(trace.heap_graph.objects, graph))};
   RowLoader(trace, weak, &heap).Load();
   return heap;
-}
-
-std::string_view DescribedClass(std::string_view name) {
-  constexpr std::string_view kPrefix = "java.lang.Class<";
-  if (!name.starts_with(kPrefix) || !name.ends_with('>'))
-    return {};
-  return name.substr(kPrefix.size(), name.size() - kPrefix.size() - 1);
 }
 
 std::string_view ClassStoodFor(const ImportedTrace& trace, uint32_t row) {

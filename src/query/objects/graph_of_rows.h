@@ -43,9 +43,6 @@ GraphOfRows LoadGraphOfRows(const ImportedTrace& trace,
                             uint32_t row,
                             std::span<const HeapClassKind> weak);
 
-// "com.example.Node" of "java.lang.Class<com.example.Node>"; empty: it is no such name.
-std::string_view DescribedClass(std::string_view name);
-
 // The class that the object of a row stands for, by the name that people gave it; empty:
 // none.
 std::string_view ClassStoodFor(const ImportedTrace& trace, uint32_t row);

@@ -129,13 +129,5 @@ TEST_F(GraphOfRowsTest, MemoryOutsideIsHeldByWhatOwnsIt) {
   EXPECT_EQ(heap.RowOf(4), 1u);
 }
 
-TEST(DescribedClass, IsInTheBrackets) {
-  EXPECT_EQ(DescribedClass("java.lang.Class<int[]>"), "int[]");
-  EXPECT_EQ(DescribedClass("java.lang.Class<"), "");
-  EXPECT_EQ(DescribedClass("java.lang.Class<>"), "");
-  EXPECT_EQ(DescribedClass("java.lang.Class"), "");
-  EXPECT_EQ(DescribedClass("A<B>"), "");
-}
-
 }  // namespace
 }  // namespace heapprofd
