@@ -283,6 +283,15 @@ class TracesOfPerfetto(WithDirectory, Views):
         self.assertIn("dump 1 of the 2 heaps", first.stderr)
         self.assertEqual(hprof("histogram", "--dump", "3", self.trace).returncode, 2)
 
+    def test_two_heaps_of_a_trace_are_compared(self):
+        forward = hprof("compare", self.trace)
+        self.assertRegex(forward.stdout, f"^{re.escape(self.trace)}: dump 2, [^;]+; before: dump 1, ")
+        self.assertRegex(forward.stdout, r"(?m)^ +0 +-1 +0 +-48  Other$")
+        self.assertRegex(hprof("compare", "--before", "2", "--dump", "1", self.trace).stdout, r"(?m)^ +1 +\+1 +48 +\+48  Other$")
+        compared = json.loads(hprof("compare", "--json", self.trace).stdout)
+        self.assertEqual((compared["dump"], compared["before"]["dump"]), (2, 1))
+        self.assertIn("No class has more or less", hprof("compare", "--before", "1", "--dump", "1", self.trace, self.trace).stdout)
+
     def test_missing_packets_are_said_to_be_missing(self):
         path = self.perfetto("cut.trace", is_whole=False)
         done = hprof("histogram", "--json", path)

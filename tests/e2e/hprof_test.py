@@ -341,8 +341,11 @@ class Examination(HprofTest):
     def test_wrong_command_lines(self):
         path = self.write("a.hprof", phone())
         for arguments, code, cause in [
-                (["histogram"], 2, "no file is named"), (["compare", path], 2, "two files are needed"),
-                (["compare", path, path, "--dump", "1"], 2, "two files are needed"), (["compare", self.path("none"), path], 1, "No such"),
+                (["histogram"], 2, "no file is named"), (["compare", path, path, path], 2, "cannot compare: two files are needed, that of the older dump first, or one with several dumps"),
+                (["compare", path], 2, f"cannot compare dump 1 of {path} with itself: name another file, or two of its dumps with --before N and --dump N"),
+                (["compare", "-"], 2, "cannot compare two dumps of -: what comes from there is read once; name a file"),
+                (["compare", path, path, "--dump", "2"], 2, "it has 1"), (["compare", "--before", "2", path], 2, "it has 1"),
+                (["histogram", "--before", "1", path], 2, "cannot use --before with histogram: only compare has an older dump; --dump N chooses one"), (["compare", self.path("none"), path], 1, "No such"),
                 (["leaks", path, "x"], 2, "of no single object"), (["path", path], 2, "one object is needed"), (["paths", path], 2, "one class is needed"),
                 (["shrink", path], 2, "there is no such verb"), (["histogram", "--memory-budget", "0", path], 2,
                  "cannot use --memory-budget 0: it must be a number of bytes from 1 to 1 TiB"),
@@ -366,6 +369,10 @@ class Examination(HprofTest):
         self.write("app.hprof", phone(kinds=(0x41,)))
         self.write("before.hprof", phone(kinds=(0x41,)))
         self.write("phone.hprof", phone())
+        both = Dump(version="1.0.2").load_class(20, "Node")
+        for data in (b"before", b"app"):
+            both.segment(both.root(0x05, 20), both.class_dump(20), both.numbers(100, data)).end()
+        self.write("both.hprof", both.bytes)
         head, tail = head_and_tail(phone())
         self.write("heap-dump-tm1-pid2.hprof-head", head)
         self.write("heap-dump-tm1-pid2.hprof", tail)

@@ -94,6 +94,7 @@ Result<ClassSums> SumOlder(OpenedDump older, bool with_retained, json* about) {
   PrintNotes(older);
   *about = JsonOf(sums, with_retained);
   (*about)["file"] = older.path;
+  (*about)["dump"] = older.number;
   (*about)["notes"] = older.notes;
   return sums;
 }
@@ -102,6 +103,11 @@ Result<ClassSums> SumOlder(OpenedDump older, bool with_retained, json* about) {
 
 Status PrintComparison(OpenedDump older, OpenedDump& newer, const HprofView& view) {
   json about_older;
+  const bool is_one_file = older.path == newer.path;
+  const auto number_in = [is_one_file](size_t number) {
+    return is_one_file ? "dump " + std::to_string(number) + ", " : "";
+  };
+  const std::string older_number = number_in(older.number);
   HPD_TRY_ASSIGN(const ClassSums before,
                  SumOlder(std::move(older), view.retained, &about_older));
   HPD_TRY_ASSIGN(const ClassSums now, SumClasses(&newer, view.retained));
@@ -113,12 +119,14 @@ Status PrintComparison(OpenedDump older, OpenedDump& newer, const HprofView& vie
       list.push_back(JsonOfChange(rows[i], view.retained));
     json all = JsonOf(now, view.retained);
     all["before"] = std::move(about_older);
+    all["dump"] = newer.number;
     PrintJson(newer, "classes", std::move(list), std::move(all));
     return {};
   }
-  Print(stdout, "%s: %s, %s; before: %s, %s\n\n", newer.path.c_str(),
+  Print(stdout, "%s: %s%s, %s; before: %s%s, %s\n\n", newer.path.c_str(),
+        number_in(newer.number).c_str(),
         FormatCounted(static_cast<double>(now.objects), "object", "objects").c_str(),
-        FormatBytes(static_cast<double>(now.bytes)).c_str(),
+        FormatBytes(static_cast<double>(now.bytes)).c_str(), older_number.c_str(),
         FormatCounted(static_cast<double>(before.objects), "object", "objects").c_str(),
         FormatBytes(static_cast<double>(before.bytes)).c_str());
   PrintTable(rows, shown, view.retained);

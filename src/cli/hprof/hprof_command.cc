@@ -55,6 +55,14 @@ std::vector<Flag> HprofFlags(HprofOptions& options) {
        .help = "Which of several dumps in a file; the last one.",
        .group = group,
        .apply = NumberValue("--dump", &options.dump, UINT64_MAX, "a whole number")});
+  flags.push_back({.name = "before",
+                   .value_name = "N",
+                   .help =
+                       "compare: which dump is the older one; the last one of its file,\n"
+                       "or the first where one file is named.",
+                   .group = group,
+                   .apply = NumberValue("--before", &options.view.older_dump, UINT64_MAX,
+                                        "a whole number")});
   flags.push_back({.name = "strict",
                    .help = "A damaged dump is shown, and fails.",
                    .group = group,
@@ -147,21 +155,46 @@ Status MakeTrace(const HprofOptions& options) {
   return WriteGraphTrace(std::move(dump), options.words[1]);
 }
 
+// The older one is named first; one file may have both.
+Status OrderCompared(HprofOptions* options) {
+  std::vector<std::string>& words = options->words;
+  if (words.empty() || words.size() > 2)
+    return Invalid(
+        "cannot compare: two files are needed, that of the older dump first, or one with "
+        "several dumps");
+  if (words.size() == 2) {
+    std::swap(words[0], words[1]);
+    return {};
+  }
+  if (words[0] == "-")
+    return Invalid(
+        "cannot compare two dumps of -: what comes from there is read once; name a file");
+  words.push_back(words[0]);
+  if (options->view.older_dump == 0)
+    options->view.older_dump = 1;
+  return {};
+}
+
 Status ExamineFile(HprofOptions options) {
   if (options.words.empty())
     return Invalid(
         "cannot examine: no file is named; heap_profile hprof --help shows how");
   HPD_TRY(UseMemoryBudget(options.view.memory_budget));
-  if (options.view.verb == "compare") {  // the older one is named first
-    if (options.words.size() != 2 || options.dump != 0)
-      return Invalid(
-          "cannot compare: two files are needed, that of the older dump first, of which "
-          "the last dumps are meant");
-    std::swap(options.words[0], options.words[1]);
+  const bool is_of_one_file = options.view.verb == "compare" && options.words.size() == 1;
+  if (options.view.verb == "compare") {
+    HPD_TRY(OrderCompared(&options));
+  } else if (options.view.older_dump != 0) {
+    return Invalid("cannot use --before with " + options.view.verb +
+                   ": only compare has an older dump; --dump N chooses one");
   }
   HPD_TRY(SetObject({options.words.begin() + 1, options.words.end()}, &options.view));
   HPD_TRY_ASSIGN(std::optional<OpenedDump> older, OpenOlder(options.view));
   HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(options.words[0], options.dump));
+  if (is_of_one_file && older->number == dump.number)
+    return Invalid("cannot compare dump " + std::to_string(dump.number) + " of " +
+                   dump.path +
+                   " with itself: name another file, or two of its dumps with --before N "
+                   "and --dump N");
   HPD_TRY(PrintView(dump, std::move(older), options.view));
   if (options.strict && dump.is_damaged)
     return Status(StatusCode::kCorrupt,

@@ -280,7 +280,7 @@ Status SetObject(const std::vector<std::string>& words, HprofView* view) {
 Result<std::optional<OpenedDump>> OpenOlder(const HprofView& view) {
   if (view.verb != kCompare)
     return std::optional<OpenedDump>();
-  HPD_TRY_ASSIGN(OpenedDump older, OpenDump(view.object, 0));
+  HPD_TRY_ASSIGN(OpenedDump older, OpenDump(view.object, view.older_dump));
   return std::optional<OpenedDump>(std::move(older));
 }
 

@@ -20,6 +20,7 @@ struct HprofView {
   // An address, or a class, whose object that retains most is meant; empty: all of the
   // heap. compare: the file with an older dump. find: names of classes.
   std::string object = {};
+  uint64_t older_dump = 0;  // compare: of several in that file, from 1; 0: the last one
   std::vector<hprof::FieldCondition> conditions = {};  // find
   bool json = false;
   bool retained = false;  // with retained sizes, where the view can be without

@@ -55,9 +55,9 @@ Result<OpenedDump> OpenDump(hprof::MappedInput input,
   OpenedDump opened{path,
                     std::make_unique<DumpOfFile>(
                         DumpOfFile{std::move(input), std::move(file), nullptr}),
-                    nullptr};
+                    nullptr, number == 0 ? count : number};
   DumpOfFile& source = *opened.source;
-  source.dump = &source.file.dumps()[number == 0 ? count - 1 : number - 1];
+  source.dump = &source.file.dumps()[opened.number - 1];
   if (count > 1 && number == 0)
     opened.notes.push_back("it has " + std::to_string(count) +
                            " dumps, of which this is the last; --dump 1 is the first");

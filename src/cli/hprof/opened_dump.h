@@ -41,6 +41,7 @@ struct OpenedDump {
   std::string path;
   std::unique_ptr<DumpOfFile> source;
   std::unique_ptr<GraphOfTrace> trace;
+  size_t number = 1;  // of those in the file, from 1
   std::vector<std::string> notes = {};
   bool is_damaged = false;
   hprof::Holding holding = hprof::Holding::kSoft;

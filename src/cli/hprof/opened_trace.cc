@@ -89,7 +89,8 @@ Result<OpenedDump> OpenTraceOfHeap(const hprof::MappedInput& input,
   if (number > heaps.size())
     return Invalid("cannot examine dump " + std::to_string(number) + " of " + path +
                    ": the trace has " + std::to_string(heaps.size()));
-  const size_t chosen = (number == 0 ? heaps.size() : number) - 1;
+  opened.number = number == 0 ? heaps.size() : number;
+  const size_t chosen = opened.number - 1;
   opened.trace->graph = heaps[chosen];
   if (heaps.size() > 1)
     opened.notes.push_back(NoteOfChoice(trace, heaps, chosen));
