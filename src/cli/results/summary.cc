@@ -163,33 +163,61 @@ std::string FormatFigures(const ProcessResult& process,
   return text;
 }
 
-std::string MemoryRow(const std::string& name, double bytes, const std::string& what) {
-  const std::string size = FormatBytes(std::max(0.0, bytes));
-  return "    " + Pad(name, 24) + (what.empty() ? size : Pad(size, 14) + what) + "\n";
+// Long lines are broken where there is a terminal, and left to scripts as they are.
+std::string Line(const std::string& begin,
+                 const std::string& text,
+                 const SummaryOptions& options) {
+  return begin + (options.width == 0 ? text : Wrap(text, begin.size(), options.width)) +
+         "\n";
+}
+
+// A row whose end goes to a line of its own where both have no room in one.
+std::string RowOfTwo(const std::string& begin,
+                     size_t begin_width,
+                     const std::string& end,
+                     const SummaryOptions& options) {
+  constexpr size_t kIndent = 4;
+  const std::string line = Pad(begin, begin_width) + end;
+  if (options.width == 0 || Columns(line) <= options.width)
+    return line + "\n";
+  return Cut(begin, options.width) + "\n" + std::string(kIndent, ' ') +
+         Wrap(end, kIndent, options.width) + "\n";
+}
+
+std::string MemoryRow(const std::string& name,
+                      double bytes,
+                      const std::string& what,
+                      const SummaryOptions& options) {
+  const std::string begin = "    " + Pad(name, 24) + FormatBytes(std::max(0.0, bytes));
+  return what.empty() ? begin + "\n" : RowOfTwo(begin, 42, what, options);
 }
 
 // heapprofd vs malloc_info vs RSS: where the process's memory is, in parts that add up.
 // "" unless the allocator was asked and has answered.
-std::string FormatMemory(const TargetProfile& profile) {
+std::string FormatMemory(const TargetProfile& profile, const SummaryOptions& options) {
   const MemoryContext& memory = profile.memory;
   if (memory.allocator.empty())
     return "";
   const auto in_use = static_cast<double>(memory.allocator_in_use);
   const auto held = static_cast<double>(memory.allocator_free);
   const double total = static_cast<double>(memory.rss_kib + memory.swap_kib) * 1024;
-  return "\n  Memory of the process, by " + memory.allocator + " and the kernel\n" +
-         MemoryRow("requested, live", memory.requested,
-                   profile.from_startup ? "what the program asked for"
-                                        : "what it asked for since then") +
-         MemoryRow(profile.from_startup ? "overhead and caches" : "earlier, and overhead",
-                   in_use - memory.requested,
-                   profile.from_startup
-                       ? "headers, rounding, blocks in thread caches"
-                       : "allocated before the recording; headers, caches") +
-         MemoryRow("fragmentation", held, "freed, held back by the allocator") +
-         MemoryRow("the rest", total - in_use - held,
-                   "code, stacks, mapped files, other allocators") +
-         MemoryRow("RSS and swap", total, "");
+  const auto row = [&options](const char* name, double bytes, const char* what) {
+    return MemoryRow(name, bytes, what, options);
+  };
+  return "\n" +
+         Line("  ", "Memory of the process, by " + memory.allocator + " and the kernel",
+              options) +
+         row("requested, live", memory.requested,
+             profile.from_startup ? "what the program asked for"
+                                  : "what it asked for since then") +
+         row(profile.from_startup ? "overhead and caches" : "earlier, and overhead",
+             in_use - memory.requested,
+             profile.from_startup ? "headers, rounding, blocks in thread caches"
+                                  : "allocated before the recording; headers, caches") +
+         row("fragmentation", held, "freed, held back by the allocator") +
+         row("the rest", total - in_use - held,
+             "code, stacks, mapped files, other allocators") +
+         row("RSS and swap", total, "");
 }
 
 std::string FormatInterval(const HeapDump& dump) {
@@ -210,8 +238,10 @@ std::string FormatOtherHeaps(const ProcessResult& process,
   std::string text;
   const std::vector<HeapDump>& heaps = process.profile->heaps;
   for (size_t i = 1; i < heaps.size() && i <= kOtherHeaps; ++i)
-    text += "\n  heap " + Printable(heaps[i].heap_name) + FormatInterval(heaps[i]) +
-            "\n" + FormatFigures(without_history, heaps[i], options) +
+    text += "\n" +
+            Line("  ", "heap " + Printable(heaps[i].heap_name) + FormatInterval(heaps[i]),
+                 options) +
+            FormatFigures(without_history, heaps[i], options) +
             FormatTopTables(*process.profile, heaps[i], options);
   if (heaps.size() > kOtherHeaps + 1)
     text += "\n  and " +
@@ -233,43 +263,39 @@ ForkedChildren SumOfForked(const std::vector<ProcessResult>& processes) {
 }
 
 // Children that have no row, and no other trace in the profile.
-std::string FormatForked(const ForkedChildren& forked) {
+std::string FormatForked(const ForkedChildren& forked, const SummaryOptions& options) {
   if (forked.alloc_calls == 0)
     return "";
-  return "  also " +
-         FormatCounted(static_cast<double>(forked.count), "forked child",
-                       "forked children") +
-         " that took no sample: allocated " +
-         FormatBytes(static_cast<double>(forked.alloc_bytes)) + " in " +
-         FormatCounted(static_cast<double>(forked.alloc_calls), "call", "calls") +
-         ", counted\n";
+  return Line(
+      "  also ",
+      FormatCounted(static_cast<double>(forked.count), "forked child",
+                    "forked children") +
+          " that took no sample: allocated " +
+          FormatBytes(static_cast<double>(forked.alloc_bytes)) + " in " +
+          FormatCounted(static_cast<double>(forked.alloc_calls), "call", "calls") +
+          ", counted",
+      options);
 }
 
-std::string FormatOthers(const std::vector<ProcessResult>& processes) {
+std::string FormatOthers(const std::vector<ProcessResult>& processes,
+                         const SummaryOptions& options) {
   std::string text;
   for (size_t i = 1; i < processes.size() && i <= kOtherProcesses; ++i) {
     const HeapDump* dump = DumpOf(processes[i]);
     if (dump == nullptr)
       continue;
-    text += "  also " + Pad(ProcessName(*processes[i].profile), 30) + "peak " +
-            Pad(FormatBytes(dump->peak_total.bytes), 10) + " live at end " +
-            FormatBytes(LiveTotal(*dump).bytes) + "\n";
+    text += RowOfTwo("  also " + ProcessName(*processes[i].profile), 37,
+                     "peak " + Pad(FormatBytes(dump->peak_total.bytes), 10) +
+                         " live at end " + FormatBytes(LiveTotal(*dump).bytes),
+                     options);
   }
   if (processes.size() > kOtherProcesses + 1)
     text += "  and " +
             FormatCounted(static_cast<double>(processes.size() - kOtherProcesses - 1),
                           "more process", "more processes") +
             "\n";
-  text += FormatForked(SumOfForked(processes));
+  text += FormatForked(SumOfForked(processes), options);
   return text.empty() ? "" : "\n" + text;
-}
-
-// Long lines are broken where there is a terminal, and left to scripts as they are.
-std::string Line(const std::string& begin,
-                 const std::string& text,
-                 const SummaryOptions& options) {
-  return begin + (options.width == 0 ? text : Wrap(text, begin.size(), options.width)) +
-         "\n";
 }
 
 // The program that the user has named, and the process whose figures follow.
@@ -311,9 +337,10 @@ std::string FormatSummary(const std::vector<ProcessResult>& processes,
   if (dump == nullptr)
     return "";
   std::string text = Line("", Headline(*first.profile, *dump, options), options);
-  text += "\n" + FormatFigures(first, *dump, options) + FormatMemory(*first.profile) +
+  text += "\n" + FormatFigures(first, *dump, options) +
+          FormatMemory(*first.profile, options) +
           FormatTopTables(*first.profile, *dump, options) +
-          FormatOtherHeaps(first, options) + FormatOthers(processes);
+          FormatOtherHeaps(first, options) + FormatOthers(processes, options);
   const std::vector<std::string> warnings = AllWarnings(processes, options);
   if (!warnings.empty())
     text += "\n";

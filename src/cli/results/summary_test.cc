@@ -567,8 +567,16 @@ size_t LongestLine(const std::string& text) {
 }
 
 TEST(SummaryTest, LinesFitTheTerminalAndUseIt) {
+  TestProfile other(std::string(100, 'p'));
+  other.Add({"main"}, 123'456);
+  other.profile().forked = {.count = 100, .alloc_calls = 1000, .alloc_bytes = 123'456};
   for (const size_t width : {40u, 60u, 80u, 200u}) {
     TestProfile test;
+    test.profile().memory = {.rss_kib = 100'000,
+                             .requested = 5000,
+                             .allocator = "jemalloc",
+                             .allocator_in_use = 5'000'000,
+                             .allocator_free = 1000};
     test.Add(
         {std::string(300, 'n'), std::string(100, 'c'), std::string(100, 'd'), "main"},
         5000);
@@ -583,8 +591,11 @@ TEST(SummaryTest, LinesFitTheTerminalAndUseIt) {
     result.history.assign(30, 5e6);
     SummaryOptions options;
     options.width = width;
-    const std::string text = FormatSummary({result}, options);
+    const std::string text = FormatSummary({result, ResultOf(other)}, options);
     EXPECT_TRUE(Holds(text, "Top live memory at peak")) << text;
+    EXPECT_TRUE(Holds(text, "also ppp")) << text;
+    EXPECT_TRUE(Holds(text, "live at end 121 KiB")) << text;
+    EXPECT_TRUE(Holds(text, "by jemalloc")) << text;
     EXPECT_LE(LongestLine(text), width) << text;
     EXPECT_GE(LongestLine(text), width * 7 / 10) << text;
   }
