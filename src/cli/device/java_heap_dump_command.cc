@@ -157,9 +157,9 @@ Status CopyTo(OutputFile& output, const std::string& path) {
 }
 
 // adb would follow links, with our rights: it writes where only we may.
-Status PullInto(OutputFile& output, DeviceTrace& trace) {
-  HPD_TRY_ASSIGN(const PrivateDirectory directory,
-                 PrivateDirectory::Create("heap_profile-trace"));
+Status PullInto(OutputFile& output,
+                const PrivateDirectory& directory,
+                DeviceTrace& trace) {
   const std::string path = directory.path() + "/trace";
   HPD_TRY(trace.Pull(path));
   if (const Status copied = CopyTo(output, path); !copied.ok())
@@ -171,6 +171,8 @@ Status PullInto(OutputFile& output, DeviceTrace& trace) {
 
 Status RecordHeapGraph(const HeapGraphOptions& options, const std::string& path) {
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(path));
+  HPD_TRY_ASSIGN(const PrivateDirectory directory,
+                 PrivateDirectory::Create("heap_profile-trace"));
   DeviceTrace trace("Dumping Java Heap.");
   HPD_TRY(trace.Explained(trace.Reach()));
   Result<std::string> name = TraceName(trace);
@@ -178,7 +180,7 @@ Status RecordHeapGraph(const HeapGraphOptions& options, const std::string& path)
   HPD_TRY(trace.Explained(
       trace.Start(ConfigText(options, trace.sdk()), "java-profile-" + name.value())));
   HPD_TRY(trace.Explained(trace.AwaitEnd()));
-  return trace.Explained(PullInto(output, trace));
+  return trace.Explained(PullInto(output, directory, trace));
 }
 
 Status RunJavaHeapDump(const HeapGraphOptions& options) {
