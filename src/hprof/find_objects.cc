@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 #include "hprof/histogram.h"
 #include "hprof/strings/text_search.h"
 #include "profile/java_classes.h"

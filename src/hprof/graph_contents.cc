@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 #include "object_graph/object_graph.h"
 
 namespace heapprofd::hprof {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "hprof/direct_buffers.h"
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 #include "hprof/graph_contents.h"
 #include "hprof/load_graph.h"
 #include "profile/java_classes.h"

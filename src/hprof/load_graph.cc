@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 #include "hprof/histogram.h"
 #include "profile/java_classes.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/status.h"
 #include "hprof/census.h"
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 #include "object_graph/address_index.h"
 #include "object_graph/object_graph.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/random_seed.h"
 #include "base/row_index.h"
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 #include "hprof/load_graph.h"
 
 namespace heapprofd::hprof {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <utility>
 
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 
 namespace heapprofd::hprof {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 #include "hprof/strings/string_texts.h"
 #include "hprof/wanted_ids.h"
 

@@ -11,7 +11,7 @@
 #include "base/status.h"
 #include "hprof/census.h"
 #include "hprof/dump_file.h"
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 #include "hprof/mapped_input.h"
 #include "tables/imported_trace.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 
 namespace heapprofd::hprof {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 #include "hprof/load_graph.h"
 
 namespace heapprofd::hprof {

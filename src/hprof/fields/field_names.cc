@@ -1,4 +1,4 @@
-#include "hprof/field_names.h"
+#include "hprof/fields/field_names.h"
 
 #include <utility>
 

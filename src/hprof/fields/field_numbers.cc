@@ -1,4 +1,4 @@
-#include "hprof/field_numbers.h"
+#include "hprof/fields/field_numbers.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "hprof/field_layout.h"
+#include "hprof/fields/field_layout.h"
 
 #include <algorithm>
 #include <string>
