@@ -16,9 +16,11 @@ from profile_run import program
 MALLORY, ALICE, ROOT = 61001, 61002, 0
 HOSTILE_CLIENT = program("hostile_client")
 
-# Limits. Delays are those of a machine that others use, too: the goals are 0.5 s and 0.1 s.
-EXEC_LIMIT_S = 0.75
-HELLO_LIMIT_S = 0.3
+# On a machine that is busy with something else everything takes longer; attacks that succeed take much longer still.
+SLACK = float(os.environ.get("ATTACK_SLACK", "1"))
+
+# Limits. Of delays the goals; where others use the machine, too, what they can add to so short ones on top of the slack.
+EXEC_LIMIT_S, HELLO_LIMIT_S = (0.5, 0.1) if SLACK == 1 else (0.75, 0.3)
 MEMORY_LIMIT_MIB = 128  # more than before
 ENGINE_LIMIT_MIB = 4096  # of data, RLIMIT_DATA (service/engine_process.cc)
 DESCRIPTOR_LIMIT = 100  # more than before
@@ -31,8 +33,6 @@ class Impossible(Exception):
     """This machine does not allow the attack; says why."""
 
 
-# On a machine that is busy with something else everything takes longer; attacks that succeed take much longer still.
-SLACK = float(os.environ.get("ATTACK_SLACK", "1"))
 UNTIL_THE_END = float("inf")  # an attack that takes longer than its deadline is broken
 
 
