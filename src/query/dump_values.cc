@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace heapprofd {
 namespace {
@@ -46,6 +47,52 @@ Result<ProfileView> ViewOf(const Cell& cell) {
 ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t id) {
   const ImportedDump& dump = trace.dumps[id];
   return SumAllocations(trace, {dump.upid, dump.heap_name, dump.ts});
+}
+
+std::span<const HeapSums::Row> HeapSums::At(uint32_t id) {
+  const ImportedDump& at = trace_.dumps[id];
+  rows_.clear();
+  places_.resize(trace_.callsite_limit(), kNoId);
+  for (const uint32_t row : processes_.DumpsOf(at.upid, at.heap_name)) {
+    if (trace_.dumps[row].ts <= at.ts)
+      Add(trace_.dumps[row]);
+  }
+  SortRows();
+  std::erase_if(rows_, [](const Row& row) { return row.values.IsZero(); });
+  return rows_;
+}
+
+void HeapSums::Add(const ImportedDump& dump) {
+  for (size_t i = 0; i < dump.allocation_count; ++i) {
+    const size_t row = dump.first_allocation + i;
+    const uint32_t callsite = trace_.allocations.callsite[row];
+    uint32_t& place = places_[callsite];
+    if (place == kNoId) {
+      place = static_cast<uint32_t>(rows_.size());
+      rows_.push_back({callsite, {}});
+    }
+    rows_[place].values += AllocationAt(trace_, row);
+  }
+}
+
+// Forgets their places, too.
+void HeapSums::SortRows() {
+  // So many that going through all callsites is less work than sorting.
+  constexpr size_t kMany = 16;
+  if (rows_.size() < places_.size() / kMany) {
+    for (const Row& row : rows_)
+      places_[row.callsite] = kNoId;
+    std::ranges::sort(rows_, {}, &Row::callsite);
+    return;
+  }
+  std::vector<Row> sorted;
+  sorted.reserve(rows_.size());
+  for (uint32_t& place : places_) {
+    if (place != kNoId)
+      sorted.push_back(rows_[place]);
+    place = kNoId;
+  }
+  rows_ = std::move(sorted);
 }
 
 ValuesByCallsite PeakValuesAt(const ImportedTrace& trace, uint32_t id) {

@@ -291,6 +291,12 @@ FlameTree Focus(FlameTree tree, std::string_view text) {
   return tree;
 }
 
+FlameValues AllocationAt(const ImportedTrace& trace, size_t row) {
+  const int64_t size = trace.allocations.size[row];
+  const int64_t count = trace.allocations.count[row];
+  return {count, size, std::max<int64_t>(count, 0), std::max<int64_t>(size, 0)};
+}
+
 void AddAllocations(const ImportedTrace& trace,
                     const DumpSelection& selection,
                     ValuesByCallsite* sums) {
@@ -301,10 +307,7 @@ void AddAllocations(const ImportedTrace& trace,
       continue;
     for (size_t i = 0; i < dump.allocation_count; ++i) {
       const size_t row = dump.first_allocation + i;
-      const int64_t size = trace.allocations.size[row];
-      const int64_t count = trace.allocations.count[row];
-      sums->At(trace.allocations.callsite[row]) += FlameValues{
-          count, size, std::max<int64_t>(count, 0), std::max<int64_t>(size, 0)};
+      sums->At(trace.allocations.callsite[row]) += AllocationAt(trace, row);
     }
   }
 }

@@ -193,6 +193,9 @@ struct DumpSelection {
   int64_t ts = INT64_MAX;  // up to and including this time
 };
 
+// What a row of heap_profile_allocation adds to the sums.
+FlameValues AllocationAt(const ImportedTrace& trace, size_t row);
+
 void AddAllocations(const ImportedTrace& trace,
                     const DumpSelection& selection,
                     ValuesByCallsite* sums);

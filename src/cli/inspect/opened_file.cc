@@ -22,7 +22,7 @@ void AddProcesses(OpenedFile& file) {
     const auto [entry, is_new] = known.try_emplace(upid, file.processes.size());
     if (is_new)
       file.processes.push_back(
-          std::make_unique<RestoredProfile>(trace, file.is_allocator, upid));
+          std::make_unique<RestoredProfile>(trace, file.is_allocator, *file.sums, upid));
     file.processes[entry->second]->AddHeap(dump);
   }
   std::stable_sort(file.processes.begin(), file.processes.end(),
@@ -38,6 +38,7 @@ Status OpenedFile::Complete() {
     return {};
   HPD_TRY(database->Decode());
   is_allocator = AllocatorFrames(trace());
+  sums = std::make_unique<HeapSums>(trace());
   AddProcesses(*this);
   is_complete = true;
   return {};
@@ -45,13 +46,8 @@ Status OpenedFile::Complete() {
 
 std::vector<uint32_t> OpenedFile::DumpsOf(uint32_t upid,
                                           const std::string& heap_name) const {
-  std::vector<uint32_t> dumps;
-  for (uint32_t id = 0; id < trace().dumps.size(); ++id) {
-    if (trace().dumps[id].upid == upid &&
-        trace().Text(trace().dumps[id].heap_name) == heap_name)
-      dumps.push_back(id);
-  }
-  return dumps;
+  const auto dumps = sums->processes().DumpsOf(upid, trace().strings.Find(heap_name));
+  return {dumps.begin(), dumps.end()};
 }
 
 bool OpenedFile::is_at_maximum() const {

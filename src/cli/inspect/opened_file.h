@@ -20,13 +20,14 @@ struct OpenedFile {
   std::string path;  // of several, all of them
   std::unique_ptr<TraceDatabase> database;
   std::vector<bool> is_allocator;  // AllocatorFrames()
+  std::unique_ptr<HeapSums> sums;  // for the processes
   std::vector<std::unique_ptr<RestoredProfile>> processes;
   std::vector<std::string> warnings;  // what was not right in the file, one line each
   bool is_complete = false;
 
   const ImportedTrace& trace() const { return database->trace(); }
 
-  // Rows of heap_dump of a heap of a process, in order.
+  // Rows of heap_dump of a heap of a process, in order. From Complete() on.
   std::vector<uint32_t> DumpsOf(uint32_t upid, const std::string& heap_name) const;
 
   // It has dumps of the maximum (dump_at_max).

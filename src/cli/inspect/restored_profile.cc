@@ -10,7 +10,6 @@
 #include "import/perfetto/interned_tables.h"
 #include "profile/block_shapes.h"
 #include "profile/limits.h"
-#include "query/dump_values.h"
 #include "query/flame_tree.h"
 #include "symbolize/demangle.h"
 
@@ -26,12 +25,10 @@ uint64_t Unsigned(int64_t ts) {
 }
 
 // Of the profiling: where its first dump begins.
-uint64_t StartOf(const ImportedTrace& trace, uint32_t upid) {
+uint64_t StartOf(const ImportedTrace& trace, std::span<const uint32_t> dumps) {
   int64_t start = std::numeric_limits<int64_t>::max();
-  for (const ImportedDump& dump : trace.dumps) {
-    if (dump.upid == upid && dump.start_ts)
-      start = std::min(start, *dump.start_ts);
-  }
+  for (const uint32_t dump : dumps)
+    start = std::min(start, trace.dumps[dump].start_ts.value_or(start));
   return start == std::numeric_limits<int64_t>::max() ? 0 : Unsigned(start);
 }
 
@@ -88,8 +85,9 @@ std::vector<SourceLine> LinesOf(const ImportedTrace& trace, uint32_t frame) {
 
 RestoredProfile::RestoredProfile(const ImportedTrace& trace,
                                  const std::vector<bool>& is_allocator,
+                                 HeapSums& sums,
                                  uint32_t upid)
-    : trace_(trace), is_allocator_(is_allocator), upid_(upid) {
+    : trace_(trace), is_allocator_(is_allocator), sums_(sums), upid_(upid) {
   AddProcess();
   AddMemory();
   AddEnd();
@@ -102,7 +100,7 @@ void RestoredProfile::AddProcess() {
   const StringId name = process.name != kNoId ? process.name : process.cmdline;
   if (name != kNoId)
     profile_.process.cmdline = {std::string(trace_.Text(name))};
-  profile_.process.start_ns = StartOf(trace_, upid_);
+  profile_.process.start_ns = StartOf(trace_, sums_.processes().DumpsOf(upid_));
   for (const ImportedChildren& children : trace_.unsampled_children) {
     if (children.upid == upid_)
       profile_.forked = children.counts;
@@ -112,9 +110,8 @@ void RestoredProfile::AddProcess() {
 // The last figures of the kernel.
 void RestoredProfile::AddMemory() {
   std::map<std::string_view, const ProcessCounter*> latest;
-  for (const ProcessCounter& counter : trace_.counters) {
-    if (counter.upid != upid_)
-      continue;
+  for (const uint32_t row : sums_.processes().CountersOf(upid_)) {
+    const ProcessCounter& counter = trace_.counters[row];
     const ProcessCounter*& known = latest[trace_.Text(counter.name)];
     if (known == nullptr || known->ts <= counter.ts)
       known = &counter;
@@ -215,13 +212,9 @@ CallsiteId RestoredProfile::CallsiteOfLeaf(uint32_t row) {
 }
 
 void RestoredProfile::AddValues(uint32_t dump, HeapDump* heap) {
-  const ValuesByCallsite values = ValuesAt(trace_, dump);
   std::vector<std::pair<CallsiteId, FlameValues>> rows;
-  for (size_t callsite = 0; callsite < values.size(); ++callsite) {
-    const FlameValues value = values[callsite];
-    if (!value.IsZero())
-      rows.emplace_back(CallsiteOf(static_cast<uint32_t>(callsite)), value);
-  }
+  for (const auto& [callsite, values] : sums_.At(dump))
+    rows.emplace_back(CallsiteOf(callsite), values);
   std::sort(rows.begin(), rows.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [callsite, value] : rows) {

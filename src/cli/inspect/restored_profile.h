@@ -9,15 +9,18 @@
 #include "base/flat_map.h"
 #include "profile/code_table.h"
 #include "profile/model.h"
+#include "query/dump_values.h"
 #include "tables/imported_trace.h"
 
 namespace heapprofd {
 
 class RestoredProfile {
  public:
-  // Without heaps. Both must outlive this; `is_allocator` is AllocatorFrames() of it.
+  // Without heaps. All must outlive this; `is_allocator` is AllocatorFrames() of the
+  // trace, `sums` may be made anew in its place when that has grown.
   RestoredProfile(const ImportedTrace& trace,
                   const std::vector<bool>& is_allocator,
+                  HeapSums& sums,
                   uint32_t upid);
 
   // The heap of one row of heap_dump, from its beginning up to the dump. Callsites are
@@ -62,6 +65,7 @@ class RestoredProfile {
 
   const ImportedTrace& trace_;
   const std::vector<bool>& is_allocator_;
+  HeapSums& sums_;
   uint32_t upid_;
   const ProcessEnd* end_ = nullptr;
   TargetProfile profile_;

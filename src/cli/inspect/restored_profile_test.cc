@@ -40,7 +40,8 @@ BytesByStack LiveBytes(const RestoredProfile& restored) {
 
 BytesByStack RestoredOf(const OpenedFile& file) {
   const std::vector<bool> is_allocator = AllocatorFrames(file.trace());
-  RestoredProfile restored(file.trace(), is_allocator, /*upid=*/0);
+  HeapSums sums(file.trace());
+  RestoredProfile restored(file.trace(), is_allocator, sums, /*upid=*/0);
   for (const uint32_t dump : LastDumps(file.trace()))
     restored.AddHeap(dump);
   return LiveBytes(restored);

@@ -31,6 +31,7 @@ NativeSide::NativeSide(const std::string& trace_path) {
     return;
   is_allocator_ = AllocatorFrames(trace_);
   blocks_.emplace(trace_);
+  sums_.emplace(trace_);
 }
 
 const ImportedDump* NativeSide::LastOf(int64_t pid) const {
@@ -65,7 +66,8 @@ const std::vector<std::string>* NativeSide::StackOf(int64_t pid, uint64_t addres
       last == nullptr || !blocks_ ? kNoId : blocks_->Find(last->upid, address);
   if (block == kNoId)
     return nullptr;
-  const auto known = processes_.try_emplace(pid, trace_, is_allocator_, last->upid).first;
+  const auto known =
+      processes_.try_emplace(pid, trace_, is_allocator_, *sums_, last->upid).first;
   Process& process = known->second;
   const uint32_t callsite = trace_.live_blocks.callsite[block];
   const auto [stack, is_new] = process.stacks.try_emplace(callsite);

@@ -37,8 +37,9 @@ class NativeSide {
   struct Process {
     Process(const ImportedTrace& trace,
             const std::vector<bool>& is_allocator,
+            HeapSums& sums,
             uint32_t upid)
-        : profile(trace, is_allocator, upid) {}
+        : profile(trace, is_allocator, sums, upid) {}
 
     RestoredProfile profile;
     StackNames names{profile.profile()};
@@ -52,6 +53,7 @@ class NativeSide {
   std::map<uint32_t, double> live_;  // by upid: a process may have run several programs
   std::vector<bool> is_allocator_;
   std::optional<BlockIndex> blocks_;
+  std::optional<HeapSums> sums_;
   std::map<int64_t, Process> processes_;
 };
 

@@ -133,11 +133,12 @@ std::vector<LiveThread> LiveTrace::Threads() const {
 void LiveTrace::RestoreHeaps() {
   const std::set<uint32_t> upids = ShownProcesses();
   is_allocator_ = AllocatorFrames(trace_);
+  sums_.emplace(trace_);
   shown_.clear();
   for (const uint32_t upid : upids) {
     std::unique_ptr<RestoredProfile>& process = restored_[upid];
     if (process == nullptr)
-      process = std::make_unique<RestoredProfile>(trace_, is_allocator_, upid);
+      process = std::make_unique<RestoredProfile>(trace_, is_allocator_, *sums_, upid);
     process->ForgetHeaps();
     shown_.push_back(process.get());
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -67,6 +68,7 @@ class LiveTrace {
   TraceBuilder builder_{&trace_};
   TraceImporter importer_{&builder_};
   std::vector<bool> is_allocator_;
+  std::optional<HeapSums> sums_;
   // Of those that have ended, too: what is shown of them may stand still.
   std::map<uint32_t, std::unique_ptr<RestoredProfile>> restored_;  // by upid
   LiveProcesses shown_;
