@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 
 namespace heapprofd {
@@ -23,6 +24,14 @@ inline uint64_t MonotonicNs() {
 inline void SleepNs(uint64_t ns) {
   const timespec pause{.tv_sec = 0, .tv_nsec = static_cast<long>(ns)};
   nanosleep(&pause, nullptr);
+}
+
+// By the same clock; at once when that is over. Signals do not end it early.
+inline void SleepUntil(uint64_t ns) {
+  const timespec until{.tv_sec = static_cast<time_t>(ns / 1'000'000'000),
+                       .tv_nsec = static_cast<long>(ns % 1'000'000'000)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, nullptr) == EINTR) {
+  }
 }
 
 // `ticks`: the unit of the times in /proc/stat and /proc/PID/stat.

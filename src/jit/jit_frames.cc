@@ -37,13 +37,18 @@ uint64_t ToAbsolute(const Mapping& mapping, uint64_t rel_pc) {
          mapping.start;
 }
 
-// A file as the process would open it: links inside its root stay there.
-ScopedFd OpenInRoot(const JitProcess& process, const std::string& path) {
+// A file as the process would open it: links inside its root stay there. `late`: gets the
+// path when it did not open in time.
+ScopedFd OpenInRoot(const JitProcess& process,
+                    const std::string& path,
+                    std::string* late) {
   ForeignRequest request;
   request.paths = {path};
   request.root = process.root_fd;
   request.user = process.user;
-  ForeignFile file = OpenForeign(request, kOwnPatienceNs);
+  ForeignFile file = OpenForeign(request, process.patience_ns);
+  if (file.is_late)
+    *late = path;
   const bool is_theirs = file.owner == process.uid || file.owner == 0;
   return is_theirs ? std::move(file.fd) : ScopedFd();
 }
@@ -52,6 +57,7 @@ ScopedFd OpenInRoot(const JitProcess& process, const std::string& path) {
 struct JitFiles {
   std::vector<ScopedFd> perf_maps;
   std::vector<ScopedFd> jitdumps;
+  std::string late;  // path of one that did not open in time
 
   bool empty() const { return perf_maps.empty() && jitdumps.empty(); }
 
@@ -69,7 +75,8 @@ JitFiles OpenFiles(const CodeTable& code, const JitProcess& process) {
   constexpr size_t kMaxJitdumps = 16;  // each is a descriptor
   JitFiles files;
   for (const pid_t pid : process.pids) {
-    ScopedFd fd = OpenInRoot(process, "/tmp/perf-" + std::to_string(pid) + ".map");
+    ScopedFd fd =
+        OpenInRoot(process, "/tmp/perf-" + std::to_string(pid) + ".map", &files.late);
     if (!fd.valid())
       continue;
     files.perf_maps.push_back(std::move(fd));
@@ -81,7 +88,7 @@ JitFiles OpenFiles(const CodeTable& code, const JitProcess& process) {
     if (!IsJitdump(mapping.path) || mapping.path == last)
       continue;
     last = mapping.path;
-    if (ScopedFd fd = OpenInRoot(process, mapping.path); fd.valid())
+    if (ScopedFd fd = OpenInRoot(process, mapping.path, &files.late); fd.valid())
       files.jitdumps.push_back(std::move(fd));
     if (files.jitdumps.size() == kMaxJitdumps)
       break;
@@ -159,8 +166,10 @@ JitReport NameJitFrames(const CodeTable& code, const JitProcess& process, int ca
   report.frames = frames.size();
   if (frames.empty())
     return report;
-  const SymbolAnswers names =
-      AskReader(OpenFiles(code, process), pcs, cancel_fd, &report.error);
+  const JitFiles files = OpenFiles(code, process);
+  const SymbolAnswers names = AskReader(files, pcs, cancel_fd, &report.error);
+  if (report.error.empty() && !files.late.empty())
+    report.error = files.late + " did not open in time";
   for (size_t i = 0; i < frames.size(); ++i) {
     Frame& frame = code.frames[frames[i]];
     if (const auto lines = names.Find(pcs[i])) {

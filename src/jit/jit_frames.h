@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/foreign_file.h"
 #include "base/files/guarded_read.h"
 #include "profile/code_table.h"
 #include "profile/model.h"
@@ -25,6 +26,8 @@ struct JitProcess {
   uid_t uid = 0;
   // Who is held to account for what we wait for them (base/files/foreign_file.h).
   GuardedUser user{};
+  // How long to wait for each file.
+  uint64_t patience_ns = kOwnPatienceNs;
 };
 
 struct JitReport {

@@ -112,6 +112,18 @@ TEST_F(JitFramesTest, FilesThatWereNotReadAreNoReasonToAdviseMakingThem) {
   EXPECT_EQ(report.error, "nobody waited for it");
 }
 
+TEST_F(JitFramesTest, AFileThatDoesNotOpenInTimeIsNoReasonEither) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root waits for others' files";
+  AddFrame("/tmp/jit-7.dump", 0x120);
+  Write("tmp/jit-7.dump", "");
+  const JitReport report = NameJitFrames(
+      CodeOf(profile_),
+      {.root_fd = fd_.get(), .pids = {}, .uid = getuid(), .patience_ns = 0});
+  EXPECT_EQ(report.unnamed_frames, 1u);
+  EXPECT_EQ(report.error, "/tmp/jit-7.dump did not open in time");
+}
+
 TEST_F(JitFramesTest, WithoutAnyFileTheFramesAreReported) {
   AddFrame("/memfd:doublemapper", 0x120);
   const JitReport report = NameFrames();

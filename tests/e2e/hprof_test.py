@@ -344,6 +344,7 @@ class Examination(HprofTest):
                 (["histogram"], 2, "no file is named"), (["compare", path, path, path], 2, "cannot compare: two files are needed, that of the older dump first, or one with several dumps"),
                 (["compare", path], 2, f"cannot compare dump 1 of {path} with itself: name another file, or two of its dumps with --before N and --dump N"),
                 (["compare", "-"], 2, "cannot compare two dumps of -: what comes from there is read once; name a file"),
+                (["compare", "/dev/null"], 2, "cannot compare two dumps of /dev/null: "),
                 (["compare", path, path, "--dump", "2"], 2, "it has 1"), (["compare", "--before", "2", path], 2, "it has 1"),
                 (["histogram", "--before", "1", path], 2, "cannot use --before with histogram: only compare has an older dump; --dump N chooses one"), (["compare", self.path("none"), path], 1, "No such"),
                 (["leaks", path, "x"], 2, "of no single object"), (["path", path], 2, "one object is needed"), (["paths", path], 2, "one class is needed"),

@@ -43,7 +43,8 @@ struct ForeignFile {
   int64_t changed_ns = 0;
   uid_t owner = 0;
   bool is_copy = false;  // in memory, of a file that may hang
-  // There was no answer in time, or its user has made us wait too often: later, perhaps.
+  // There was no answer in time, or its user has made us wait and is not asked until
+  // behind that: later, perhaps.
   bool is_late = false;
 };
 

@@ -163,6 +163,22 @@ TEST_F(ForeignFileTest, EachUserWaitsForHimself) {
   EXPECT_TRUE(Open(request).fd.valid());
 }
 
+// As at the end of a recording, whose looks in between could not wait.
+TEST_F(ForeignFileTest, WhoHasTimeWaitsForAUserWhoWasSlow) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "an ordinary user's own files are opened here";
+  ForeignRequest request{.paths = {path_}};
+  request.user = {.id = 12347};
+  constexpr uint64_t kPatienceNs = 10'000'000;  // and a pause of 200 ms
+  {
+    const FileOpenerProcess opener;
+    ASSERT_TRUE(opener.Stop());
+    EXPECT_TRUE(OpenForeign(request, kPatienceNs).is_late);
+    opener.Continue();
+  }
+  EXPECT_TRUE(OpenForeign(request, 6 * kOwnPatienceNs).fd.valid());
+}
+
 // It is there, and is to be looked at again.
 TEST_F(ForeignFileTest, WhatCannotEvenBeAskedForIsLate) {
   if (geteuid() != 0)

@@ -166,9 +166,13 @@ Status OrderCompared(HprofOptions* options) {
     std::swap(words[0], words[1]);
     return {};
   }
-  if (words[0] == "-")
-    return Invalid(
-        "cannot compare two dumps of -: what comes from there is read once; name a file");
+
+  struct stat status {};
+
+  if (words[0] == "-" ||
+      (stat(words[0].c_str(), &status) == 0 && !S_ISREG(status.st_mode)))
+    return Invalid("cannot compare two dumps of " + words[0] +
+                   ": what comes from there is read once; name a file");
   words.push_back(words[0]);
   if (options->view.older_dump == 0)
     options->view.older_dump = 1;

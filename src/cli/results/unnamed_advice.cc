@@ -225,7 +225,7 @@ ModuleSymbols ModuleOfJitCode(const TargetProfile& profile, const JitReport& jit
   module.unnamed_frames = jit.unnamed_frames;
   if (!jit.error.empty()) {
     module.reason = NoSymbolsReason::kWorkerDied;
-    module.error = "cannot read what its compiler has left in /tmp: " + jit.error;
+    module.error = "cannot read what its compiler has left: " + jit.error;
     return module;
   }
   module.reason = NoSymbolsReason::kNoSymbols;
