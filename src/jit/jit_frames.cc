@@ -71,6 +71,20 @@ struct JitFiles {
   }
 };
 
+// A process maps a page of its jitdump, so that others know its path.
+std::vector<std::string> JitdumpsOf(const CodeTable& code, const JitProcess& process) {
+  std::vector<std::string> paths;
+  const auto add = [&paths](std::string_view path) {
+    if (IsJitdump(path) && std::ranges::find(paths, path) == paths.end())
+      paths.emplace_back(path);
+  };
+  for (const Mapping& mapping : code.mappings)
+    add(mapping.path);
+  for (const std::string& path : process.late_files)
+    add(path);
+  return paths;
+}
+
 JitFiles OpenFiles(const CodeTable& code, const JitProcess& process) {
   constexpr size_t kMaxJitdumps = 16;  // each is a descriptor
   JitFiles files;
@@ -82,13 +96,8 @@ JitFiles OpenFiles(const CodeTable& code, const JitProcess& process) {
     files.perf_maps.push_back(std::move(fd));
     break;
   }
-  // A process maps a page of its jitdump, so that others know its path.
-  std::string_view last;
-  for (const Mapping& mapping : code.mappings) {
-    if (!IsJitdump(mapping.path) || mapping.path == last)
-      continue;
-    last = mapping.path;
-    if (ScopedFd fd = OpenInRoot(process, mapping.path, &files.late); fd.valid())
+  for (const std::string& path : JitdumpsOf(code, process)) {
+    if (ScopedFd fd = OpenInRoot(process, path, &files.late); fd.valid())
       files.jitdumps.push_back(std::move(fd));
     if (files.jitdumps.size() == kMaxJitdumps)
       break;

@@ -26,6 +26,8 @@ struct JitProcess {
   uid_t uid = 0;
   // Who is held to account for what we wait for them (base/files/foreign_file.h).
   GuardedUser user{};
+  // Files that it mapped and that did not open in time while it ran.
+  std::vector<std::string> late_files = {};
   // How long to wait for each file.
   uint64_t patience_ns = kOwnPatienceNs;
 };

@@ -15,6 +15,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Of one function of 256 bytes (jit/jit_names.h has the format).
+std::string JitdumpOfOne(uint64_t address, const std::string& name) {
+  std::string bytes;
+  const auto add = [&bytes](auto number) {
+    bytes.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  for (const uint32_t word : {0x4A695444u, 1u, 40u, 0u, 0u, 7u})
+    add(word);
+  bytes.resize(40);
+  constexpr uint32_t kLoadBytes = 16 + 2 * 4 + 4 * 8;
+  for (const uint32_t word : {0u, static_cast<uint32_t>(kLoadBytes + name.size() + 1)})
+    add(word);
+  add(uint64_t{1});
+  for (const uint32_t word : {7u, 7u})
+    add(word);
+  for (const uint64_t word : {address, address, uint64_t{256}, uint64_t{0}})
+    add(word);
+  return bytes + name + '\0';
+}
+
 // A process with a root directory of its own, as in a container.
 class JitFramesTest : public testing::Test {
  protected:
@@ -122,6 +142,18 @@ TEST_F(JitFramesTest, AFileThatDoesNotOpenInTimeIsNoReasonEither) {
       {.root_fd = fd_.get(), .pids = {}, .uid = getuid(), .patience_ns = 0});
   EXPECT_EQ(report.unnamed_frames, 1u);
   EXPECT_EQ(report.error, "/tmp/jit-7.dump did not open in time");
+}
+
+TEST_F(JitFramesTest, JitdumpsThatWereLateWhileItRanAreReadAtItsEnd) {
+  const FrameId id = AddFrame("", 0x120);
+  Write("tmp/jit-7.dump", JitdumpOfOne(0x7100, "compiled"));
+  const JitReport before = NameFrames();
+  EXPECT_EQ(before.unnamed_frames, 1u);
+  NameJitFrames(CodeOf(profile_), {.root_fd = fd_.get(),
+                                   .pids = {7},
+                                   .uid = getuid(),
+                                   .late_files = {"/tmp/libc.so", "/tmp/jit-7.dump"}});
+  EXPECT_EQ(NameOf(id), "compiled");
 }
 
 TEST_F(JitFramesTest, WithoutAnyFileTheFramesAreReported) {

@@ -144,8 +144,11 @@ void AddressSpace::LookAt(const MapEntry& entry, Reading* reading) {
     reading->outcome.is_incomplete = true;
     return;
   }
-  std::optional<PlacedCode> adopted = Adopt(entry, &reading->files);
-  if (reading->files.is_late()) {
+  const bool has_room = !known_.is_full() || entry.inode == 0;
+  std::optional<PlacedCode> adopted;
+  if (has_room)
+    adopted = Adopt(entry, &reading->files);
+  if (has_room && reading->files.is_late()) {
     late_.NoteFile(entry.start, entry.path);
     reading->outcome.is_incomplete = true;
     return;
@@ -158,10 +161,8 @@ void AddressSpace::LookAt(const MapEntry& entry, Reading* reading) {
   reading->outcome.executable_added = true;
 }
 
-// None when there is too much code, or its file is late.
+// None when its file is late.
 std::optional<PlacedCode> AddressSpace::Adopt(const MapEntry& entry, OpenedFiles* files) {
-  if (known_.is_full() && entry.inode != 0)
-    return std::nullopt;
   std::shared_ptr<Module> module = files->ModuleOf(entry);
   if (files->is_late())
     return std::nullopt;
@@ -189,8 +190,10 @@ std::optional<CodeLocation> AddressSpace::RefreshFor(uint64_t pc) {
     return std::nullopt;
   }
   const Result<RefreshOutcome> outcome = Refresh(pc);
-  if (!outcome.ok())
+  if (!outcome.ok()) {
+    NoteVain(begin_ns);
     return std::nullopt;
+  }
   if (outcome.value().is_late) {
     vain_.Postpone();
     return std::nullopt;
@@ -219,10 +222,18 @@ bool AddressSpace::RefreshIfCheap() {
   if (!pause_.IsOver(begin_ns))
     return false;
   const Result<RefreshOutcome> outcome = Refresh();
+  if (!outcome.ok())
+    NoteVain(begin_ns);
   if (!outcome.ok() || outcome.value().is_late)
     return false;
   pause_.Note(begin_ns, MonotonicNs(), /*was_vain=*/false);
   return true;
+}
+
+// The process has ended, or is on its way there: nothing more is to be had of it.
+void AddressSpace::NoteVain(uint64_t begin_ns) {
+  pause_.Note(begin_ns, MonotonicNs(), /*was_vain=*/true);
+  has_unopened_files_ = false;
 }
 
 void AddressSpace::Release() {

@@ -142,6 +142,7 @@ class AddressSpace {
   void LookAt(const MapEntry& entry, Reading* reading);
   std::optional<PlacedCode> Adopt(const MapEntry& entry, OpenedFiles* files);
   RefreshOutcome Accept(Reading reading);
+  void NoteVain(uint64_t begin_ns);
   std::optional<CodeLocation> RefreshFor(uint64_t pc);
 
   pid_t pid_;

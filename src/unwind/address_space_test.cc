@@ -235,7 +235,7 @@ TEST_F(AddressSpaceTest, AddressesThatNobodyKnowsDoNotHaveManyMappingsReadForEac
 
 TEST(SlowFilesTest, CodeThatIsAskedForIsKnownHoweverLongOtherFilesTake) {
   std::vector<Mapping> mappings;
-  ModuleCache modules;
+  ModuleCache modules(kOwnPatienceNs);
   AddressSpace space(getpid(), &modules, &mappings, /*files_ns=*/0);
   ASSERT_TRUE(space.Refresh().ok());
   EXPECT_TRUE(space.has_unopened_files());
@@ -268,7 +268,7 @@ TEST(SlowFilesTest, AFileThatIsOpenTakesNoTimeWhereItIsMappedAgain) {
 
 TEST(SlowFilesTest, FilesThereWasNoTimeForComeWithTheNextRefresh) {
   std::vector<Mapping> mappings;
-  ModuleCache modules;
+  ModuleCache modules(kOwnPatienceNs);
   AddressSpace space(getpid(), &modules, &mappings, /*files_ns=*/1);
   const auto in_libc = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "abort"));
   uint64_t refreshes = 0;

@@ -26,7 +26,8 @@ void NameJitFrames(Target& target, int cancel_fd, SymbolizeReport& symbols) {
                                       {.root_fd = target.root_fd(),
                                        .pids = {target.own_pid(), target.pid()},
                                        .uid = target.profile().process.uid,
-                                       .user = target.held_to_account()},
+                                       .user = target.held_to_account(),
+                                       .late_files = target.profile().late_files},
                                       cancel_fd);
   if (jit.unnamed_frames == 0)
     return;

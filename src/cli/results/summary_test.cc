@@ -482,7 +482,7 @@ TEST(QualityWarningsTest, OnlyARuntimeThatIsThereIsBlamedForCodeWithoutAFile) {
   EXPECT_TRUE(Holds(AdviceForJit(damaged, damaged.AddMapping(""), "it was killed"),
                     "cannot read what its compiler has left: it was killed"));
   TestProfile go("go");
-  EXPECT_TRUE(Holds(AdviceForJit(go, kNoId), "outside of everything that was mapped"));
+  EXPECT_TRUE(Holds(AdviceForJit(go, kNoId), "in nothing that was known to be mapped"));
 }
 
 TEST(QualityWarningsTest, AProcessThatRanAlreadyHasMemoryThatWasNotSeen) {

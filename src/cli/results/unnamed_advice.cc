@@ -241,8 +241,10 @@ ModuleSymbols ModuleOfJitCode(const TargetProfile& profile, const JitReport& jit
   else if (is_mapped)
     module.error = "nothing is known about it; a perf map (/tmp/perf-" +
                    std::to_string(profile.process.pid) + ".map) would name them";
+  else if (profile.quality.postponed_frames > 0)
+    module.error = "what was mapped could not be read again in time";
   else
-    module.error = "the addresses are outside of everything that was mapped";
+    module.error = "the addresses are in nothing that was known to be mapped";
   return module;
 }
 
