@@ -101,14 +101,14 @@ bool IsOfOtherNamespace(const Visitor& visitor) {
 bool HasRootsRights(const Visitor& visitor) {
   const std::string status =
       ReadProcFile(ProcPath(visitor.pid, "status"), kMaxStatusSize);
+  const std::string own_status = ReadProcFile("/proc/thread-self/status", kMaxStatusSize);
   const uint64_t theirs = CapabilitiesIn(status);
-  const uint64_t ours =
-      CapabilitiesIn(ReadProcFile("/proc/thread-self/status", kMaxStatusSize));
+  const uint64_t ours = CapabilitiesIn(own_status);
   const bool has_inner_id =
       StatusField(status, "NSpid").find_first_of(" \t") != std::string::npos;
   const bool may_as_much =
       (theirs & CapabilityBit(CAP_SYS_PTRACE)) != 0 || (ours & ~theirs) == 0;
-  return !status.empty() && may_as_much && !has_inner_id &&
+  return !status.empty() && !own_status.empty() && may_as_much && !has_inner_id &&
          !IsKnownToBeElsewhere(visitor) && !IsOfOtherNamespace(visitor);
 }
 

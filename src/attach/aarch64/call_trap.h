@@ -1,4 +1,4 @@
-// aarch64: attach/start/call_trap.h.
+// aarch64: attach/start/start_trap.cc.
 #pragma once
 
 #include <array>

@@ -137,6 +137,9 @@ TEST_P(ProgramStartTest, AProgramThatEndsMeanwhileIsTold) {
   const Result<RemoteProcess> process = RemoteProcess::Open(starter_.pid());
   ASSERT_TRUE(process.ok()) << process.status().message();
   kill(starter_.pid(), SIGKILL);
+  siginfo_t info{};  // on its way there its memory is gone before it is
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(starter_.pid()), &info, WEXITED | WNOWAIT),
+            0);
   const Status status = RunToStart(process.value(), may_wait_, &thread_, GetParam());
   EXPECT_NE(status.message().find("it ended before it had started"), std::string::npos)
       << status.message();

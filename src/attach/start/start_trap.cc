@@ -75,6 +75,10 @@ class CallTrap : public StartTrap {
       return;
     if (!thread_.is_stopped()) {
       thread_.StopAtCalls(false);
+      if (IsUninterruptible(thread_.tid())) {  // in the kernel: not where the trap is
+        process_.WriteObject(function_, original_);
+        return;
+      }
       thread_.Interrupt();
       if (thread_.WaitForStop(MonotonicNs() + kStopNs) != TracedThread::Wait::kStopped)
         return;
@@ -144,7 +148,8 @@ Result<std::unique_ptr<StartTrap>> SetCall(const RemoteProcess& process,
   memcpy(original.data(), code.data(), original.size());
   auto trap = std::make_unique<CallTrap>(process, function, original, thread);
   if (!trap->Set())
-    return CannotWriteCode(process.pid());
+    return IsDead(process.pid(), thread->tid()) ? EndedAtStart(process.pid())
+                                                : CannotWriteCode(process.pid());
   return std::unique_ptr<StartTrap>(std::move(trap));
 }
 

@@ -1,4 +1,4 @@
-// x86-64: attach/start/call_trap.h.
+// x86-64: attach/start/start_trap.cc.
 #pragma once
 
 #include <array>

@@ -24,10 +24,14 @@ Result<ScopedFd> OpenForRoot(const FilePlace& place, const std::string& failure)
   const SplitPath split = Split(place.at);
   HPD_TRY_ASSIGN(const ScopedFd folder, OpenFolder(split.folder, failure));
   ScopedFd fd(openat(folder.get(), split.name.c_str(),
-                     O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+                     O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
 
   struct stat status {};
 
+  if (!fd.valid() && errno == ENXIO)
+    return Status(StatusCode::kIo,
+                  "cannot write " + place.path +
+                      ": it is a pipe from which nobody reads; begin to read first");
   if (!fd.valid() || fstat(fd.get(), &status) != 0)
     return Status::FromErrno(failure, errno);
   if (status.st_uid != 0)
@@ -41,6 +45,8 @@ Result<ScopedFd> OpenForRoot(const FilePlace& place, const std::string& failure)
                       ": it has other names, one of which another user may have made; "
                       "remove it, or name another file");
   HPD_TRY(Empty(fd, place));
+  if (fcntl(fd.get(), F_SETFL, 0) != 0)  // what is opened is root's: it may wait
+    return Status::FromErrno(failure, errno);
   return fd;
 }
 

@@ -60,6 +60,19 @@ TEST_F(OwnFileTest, RootEmptiesNoFileOfAnotherUser) {
   EXPECT_EQ(Victim(), "precious");
 }
 
+TEST_F(OwnFileTest, RootWaitsForNobodyWhoMayReadFromAPipe) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "others may wait for themselves";
+  const std::string path = directory_ / "pipe";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_NE(OpenForWriting(path).status().message().find("nobody reads"),
+            std::string::npos);
+  const ScopedFd reader(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  const auto file = OpenForWriting(path);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  EXPECT_EQ(fcntl(file.value().get(), F_GETFL) & O_NONBLOCK, 0);
+}
+
 TEST_F(OwnFileTest, RootEmptiesNoFileWithNamesThatOthersMayHaveMade) {
   if (geteuid() != 0)
     GTEST_SKIP() << "only root can write to others' files";
