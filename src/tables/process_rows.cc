@@ -21,8 +21,8 @@ template <typename KeyOf, typename Key>
 std::span<const uint32_t> RowsWith(const std::vector<uint32_t>& sorted,
                                    const KeyOf& key_of,
                                    const Key& key) {
-  const auto found = std::ranges::equal_range(sorted, key, std::less<>(), key_of);
-  return {found.begin(), found.end()};
+  return {std::ranges::lower_bound(sorted, key, std::less<>(), key_of),
+          std::ranges::upper_bound(sorted, key, std::less<>(), key_of)};
 }
 
 }  // namespace
@@ -36,6 +36,9 @@ ProcessRows::ProcessRows(const ImportedTrace& trace) : trace_(trace) {
   const auto& counters = trace.counters;
   counters_ =
       SortedBy([&counters](uint32_t row) { return counters[row].upid; }, counters.size());
+  const auto& children = trace.unsampled_children;
+  children_ =
+      SortedBy([&children](uint32_t row) { return children[row].upid; }, children.size());
 }
 
 std::span<const uint32_t> ProcessRows::DumpsOf(uint32_t upid) const {
@@ -53,6 +56,13 @@ std::span<const uint32_t> ProcessRows::DumpsOf(uint32_t upid, StringId heap) con
 std::span<const uint32_t> ProcessRows::CountersOf(uint32_t upid) const {
   return RowsWith(
       counters_, [this](uint32_t row) { return trace_.counters[row].upid; }, upid);
+}
+
+const ForkedChildren* ProcessRows::ChildrenOf(uint32_t upid) const {
+  const std::span<const uint32_t> rows = RowsWith(
+      children_, [this](uint32_t row) { return trace_.unsampled_children[row].upid; },
+      upid);
+  return rows.empty() ? nullptr : &trace_.unsampled_children[rows.back()].counts;
 }
 
 }  // namespace heapprofd

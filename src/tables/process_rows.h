@@ -22,10 +22,14 @@ class ProcessRows {
   // Rows of ImportedTrace::counters, in the order of the file.
   std::span<const uint32_t> CountersOf(uint32_t upid) const;
 
+  // The last of ImportedTrace::unsampled_children; nullptr: there is none.
+  const ForkedChildren* ChildrenOf(uint32_t upid) const;
+
  private:
   const ImportedTrace& trace_;
   std::vector<uint32_t> dumps_;     // by process and heap
   std::vector<uint32_t> counters_;  // by process
+  std::vector<uint32_t> children_;  // by process
 };
 
 }  // namespace heapprofd

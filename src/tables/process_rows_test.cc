@@ -25,6 +25,8 @@ TEST(ProcessRows, AreThoseOfLookingThroughAll) {
     dump.heap_name = below(kHeaps);
     trace.dumps.push_back(dump);
     trace.counters.push_back({.upid = below(kProcesses)});
+    trace.unsampled_children.push_back(
+        {.upid = below(kProcesses), .counts = {.count = static_cast<uint64_t>(i)}});
   }
   const ProcessRows rows(trace);
   for (uint32_t upid = 0; upid <= kProcesses; ++upid) {
@@ -43,6 +45,10 @@ TEST(ProcessRows, AreThoseOfLookingThroughAll) {
     for (StringId heap = 0; heap <= kHeaps; ++heap)
       EXPECT_EQ(Listed(rows.DumpsOf(upid, heap)), of_heap[heap]) << upid << " " << heap;
     EXPECT_EQ(Listed(rows.CountersOf(upid)), counters) << upid;
+    const ForkedChildren* children = nullptr;
+    for (const ImportedChildren& of : trace.unsampled_children)
+      children = of.upid == upid ? &of.counts : children;
+    EXPECT_EQ(rows.ChildrenOf(upid), children) << upid;
   }
 }
 

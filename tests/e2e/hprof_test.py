@@ -197,6 +197,9 @@ class Examination(HprofTest):
         strict = hprof("histogram", "--strict", path)
         self.assertEqual(strict.returncode, 1)
         self.assertIn(f"cannot show all of {path}: it is damaged", strict.stderr)
+        strict = hprof("trace", "--strict", path, self.path("strict.trace"))
+        self.assertEqual((strict.returncode, os.path.exists(self.path("strict.trace"))), (1, False))
+        self.assertIn(f"cannot write all of {path} as a trace: it is damaged", strict.stderr)
 
     def test_compressed_dumps_and_pipes(self):
         want = self.histogram(self.write("a.hprof", phone()))["classes"]
@@ -346,7 +349,7 @@ class Examination(HprofTest):
                 (["compare", "-"], 2, "cannot compare two dumps of -: what comes from there is read once; name a file"),
                 (["compare", "/dev/null"], 2, "cannot compare two dumps of /dev/null: "),
                 (["compare", path, path, "--dump", "2"], 2, "it has 1"), (["compare", "--before", "2", path], 2, "it has 1"),
-                (["histogram", "--before", "1", path], 2, "cannot use --before with histogram: only compare has an older dump; --dump N chooses one"), (["compare", self.path("none"), path], 1, "No such"),
+                (["trace", "--before", "1", path, self.path("t")], 2, "cannot use --before with trace"), (["histogram", "--before", "1", path], 2, "cannot use --before with histogram: only compare has an older dump; --dump N chooses one"), (["compare", self.path("none"), path], 1, "No such"),
                 (["leaks", path, "x"], 2, "of no single object"), (["path", path], 2, "one object is needed"), (["paths", path], 2, "one class is needed"),
                 (["shrink", path], 2, "there is no such verb"), (["histogram", "--memory-budget", "0", path], 2,
                  "cannot use --memory-budget 0: it must be a number of bytes from 1 to 1 TiB"),

@@ -20,7 +20,7 @@ constexpr uint32_t kSequence = 1;
 
 }  // namespace
 
-Status WriteGraphTrace(OpenedDump opened, const FilePlace& output) {
+Status WriteGraphTrace(OpenedDump opened, const FilePlace& output, bool is_strict) {
   if (opened.is_of_trace())
     return Invalid(
         "cannot write " + opened.path +
@@ -31,6 +31,9 @@ Status WriteGraphTrace(OpenedDump opened, const FilePlace& output) {
   HPD_TRY(AddGraph(opened.source->file, *opened.source->dump, &source, &builder,
                    &opened.notes));
   HPD_TRY(opened.Check());
+  if (is_strict && (opened.is_damaged || trace.heap_graph.graphs[0].truncated))
+    return Status(StatusCode::kCorrupt,
+                  "cannot write all of " + opened.path + " as a trace: it is damaged");
   HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(output));
   const auto write = [&file](const std::string& packet) {
     std::string framed;

@@ -8,7 +8,8 @@
 
 namespace heapprofd {
 
-// The file appears whole or not at all. Notes are printed.
-Status WriteGraphTrace(OpenedDump opened, const FilePlace& output);
+// The file appears whole or not at all. Notes are printed. `is_strict`: there is none of a
+// damaged dump.
+Status WriteGraphTrace(OpenedDump opened, const FilePlace& output, bool is_strict);
 
 }  // namespace heapprofd

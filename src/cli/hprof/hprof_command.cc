@@ -152,7 +152,7 @@ Status MakeTrace(const HprofOptions& options) {
   HPD_TRY(RefuseSameFile(options.words[0], options.words[1]));
   HPD_TRY(UseMemoryBudget(options.view.memory_budget));
   HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(options.words[0], options.dump));
-  return WriteGraphTrace(std::move(dump), options.words[1]);
+  return WriteGraphTrace(std::move(dump), options.words[1], options.strict);
 }
 
 // The older one is named first; one file may have both.
@@ -169,8 +169,10 @@ Status OrderCompared(HprofOptions* options) {
 
   struct stat status {};
 
-  if (words[0] == "-" ||
-      (stat(words[0].c_str(), &status) == 0 && !S_ISREG(status.st_mode)))
+  const bool is_stream =
+      stat(words[0].c_str(), &status) == 0 &&
+      (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || S_ISCHR(status.st_mode));
+  if (words[0] == "-" || is_stream)
     return Invalid("cannot compare two dumps of " + words[0] +
                    ": what comes from there is read once; name a file");
   words.push_back(words[0]);
@@ -187,9 +189,6 @@ Status ExamineFile(HprofOptions options) {
   const bool is_of_one_file = options.view.verb == "compare" && options.words.size() == 1;
   if (options.view.verb == "compare") {
     HPD_TRY(OrderCompared(&options));
-  } else if (options.view.older_dump != 0) {
-    return Invalid("cannot use --before with " + options.view.verb +
-                   ": only compare has an older dump; --dump N chooses one");
   }
   HPD_TRY(SetObject({options.words.begin() + 1, options.words.end()}, &options.view));
   HPD_TRY_ASSIGN(std::optional<OpenedDump> older, OpenOlder(options.view));
@@ -210,6 +209,9 @@ Status RunOne(const std::string& verb, const HprofOptions& options) {
   if (verb.empty())
     return Invalid(
         "cannot examine: no verb is named; heap_profile hprof --help lists them");
+  if (options.view.older_dump != 0 && verb != "compare")
+    return Invalid("cannot use --before with " + verb +
+                   ": only compare has an older dump; --dump N chooses one");
   if (verb == "conv")
     return ConvertFile(options);
   if (verb == "trace")

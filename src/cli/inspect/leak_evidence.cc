@@ -143,6 +143,12 @@ double YoungerBytes(const BytesByAge& ages, double ns) {
   return bytes;
 }
 
+// Both what is live and what is of each age are whole numbers in a file.
+double RoundingOf(const BytesByAge& ages) {
+  return 0.5 * static_cast<double>(1 + std::ranges::count_if(
+                                           ages, [](double bytes) { return bytes > 0; }));
+}
+
 std::optional<double> MedianAge(const BytesByAge& ages) {
   const double half = std::accumulate(ages.begin(), ages.end(), 0.0) / 2;
   double below = 0;
@@ -190,8 +196,10 @@ Leaks FindLeaks(OpenedFile& file, const ChosenHeap& heap, LeakFilter* filter) {
       continue;
     suspect.too_new = std::min(suspect.live, YoungerBytes(sum.ages, newest_ns));
     leaks.left_out += suspect.too_new;
-    if (suspect.too_new >= suspect.live)
+    if (suspect.settled() <= RoundingOf(sum.ages)) {
+      leaks.left_out += suspect.settled();
       continue;
+    }
     suspect.median_age_ns = MedianAge(sum.ages);
     suspect.stack = stack;
     suspect.series = sum.series;

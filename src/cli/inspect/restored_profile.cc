@@ -101,10 +101,8 @@ void RestoredProfile::AddProcess() {
   if (name != kNoId)
     profile_.process.cmdline = {std::string(trace_.Text(name))};
   profile_.process.start_ns = StartOf(trace_, sums_.processes().DumpsOf(upid_));
-  for (const ImportedChildren& children : trace_.unsampled_children) {
-    if (children.upid == upid_)
-      profile_.forked = children.counts;
-  }
+  if (const ForkedChildren* children = sums_.processes().ChildrenOf(upid_))
+    profile_.forked = *children;
 }
 
 // The last figures of the kernel.

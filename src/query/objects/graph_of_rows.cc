@@ -4,11 +4,15 @@
 #include <string>
 #include <utility>
 
+#include "base/utf8.h"
 #include "profile/java_classes.h"
 #include "query/objects/object_tree.h"
 
 namespace heapprofd {
 namespace {
+
+// Bytes; longer ones are cut. A name can be that of many classes, at little cost.
+constexpr size_t kMostClassName = 1024;
 
 class RowLoader {
  public:
@@ -34,31 +38,32 @@ class RowLoader {
   }
 
  private:
-  std::string ShownName(uint32_t row) const {
-    return std::string(trace_.Text(tables_.classes[row].ShownName()));
+  std::string_view ShownName(uint32_t row) const {
+    return trace_.Text(tables_.classes[row].ShownName());
   }
 
-  uint32_t AddType(std::string name, uint32_t row) {
+  uint32_t AddType(std::string_view name, uint32_t row) {
     heap_.class_of_type.push_back(row);
-    return graph_.AddType(std::move(name));
+    return graph_.AddType(std::string(CutUtf8(name, kMostClassName)));
   }
 
   uint32_t TypeOf(uint32_t row) {
     uint32_t& type = types_[row];
     if (type != GraphOfRows::kNoRow)
       return type;
-    std::string name = ShownName(row);
+    const std::string_view name = ShownName(row);
     if (name != kClassClass && DescribedClass(name).empty())
-      return type = AddType(std::move(name), row);
+      return type = AddType(name, row);
     if (heap_.type_of_classes == GraphOfRows::kNoRow)
-      heap_.type_of_classes = AddType(std::string(kClassClass), GraphOfRows::kNoRow);
+      heap_.type_of_classes = AddType(kClassClass, GraphOfRows::kNoRow);
     return type = heap_.type_of_classes;
   }
 
   uint32_t NativeType(uint32_t row) {
     uint32_t& type = native_types_[row];
     if (type == GraphOfRows::kNoRow)
-      type = AddType("[native] " + ShownName(row), GraphOfRows::kNoRow);
+      type = AddType("[native] " + std::string(CutUtf8(ShownName(row), kMostClassName)),
+                     GraphOfRows::kNoRow);
     return type;
   }
 
@@ -126,7 +131,8 @@ GraphOfRows LoadGraphOfRows(const ImportedTrace& trace,
 
 std::string_view ClassStoodFor(const ImportedTrace& trace, uint32_t row) {
   const uint32_t type = trace.heap_graph.objects.type[row];
-  return DescribedClass(trace.Text(trace.heap_graph.classes[type].ShownName()));
+  return CutUtf8(DescribedClass(trace.Text(trace.heap_graph.classes[type].ShownName())),
+                 kMostClassName);
 }
 
 }  // namespace heapprofd

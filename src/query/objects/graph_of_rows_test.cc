@@ -129,5 +129,15 @@ TEST_F(GraphOfRowsTest, MemoryOutsideIsHeldByWhatOwnsIt) {
   EXPECT_EQ(heap.RowOf(4), 1u);
 }
 
+// One name may be that of many classes.
+TEST_F(GraphOfRowsTest, LongNamesAreCut) {
+  const uint32_t type = AddClass(std::string(100'000, 'x').c_str());
+  AddRow(type, 1, true, 8);
+  const GraphOfRows heap = Load(0);
+  EXPECT_EQ(heap.graph.types()[heap.graph.TypeOf(0)].name, std::string(1024, 'x'));
+  EXPECT_EQ(heap.graph.types()[heap.graph.TypeOf(1)].name,
+            "[native] " + std::string(1024, 'x').substr(0, 1024 - 9));
+}
+
 }  // namespace
 }  // namespace heapprofd

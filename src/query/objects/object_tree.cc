@@ -58,8 +58,7 @@ std::vector<uint32_t> SortedRoots(const ImportedTrace& trace,
 }  // namespace
 
 bool IsReferent(const ImportedTrace& trace, uint32_t reference) {
-  return trace.Text(trace.heap_graph.references.field_name[reference])
-      .ends_with("referent");
+  return trace.Text(trace.heap_graph.references.field_name[reference]) == kReferentField;
 }
 
 bool IsWeakReference(const ImportedTrace& trace, uint32_t owner, uint32_t reference) {
