@@ -58,7 +58,7 @@ std::vector<Flag> HprofFlags(HprofOptions& options) {
   flags.push_back({.name = "before",
                    .value_name = "N",
                    .help =
-                       "compare: which dump is the older one; the last one of its file,\n"
+                       "compare: which dump is the older one; the last one of its file, "
                        "or the first where one file is named.",
                    .group = group,
                    .apply = NumberValue("--before", &options.view.older_dump, UINT64_MAX,
