@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "base/utf8.h"
+#include "profile/java_classes.h"
 
 namespace heapprofd::hprof {
 namespace {
@@ -34,10 +35,6 @@ const char* PrimitiveName(char letter) {
   }
 }
 
-constexpr size_t kMostNameBytes = 1024;
-
-// A name can be that of many classes and fields at little cost to whoever has made the
-// file; programs have none as long as this.
 template <typename Value>
 Value Find(const std::vector<std::pair<uint64_t, Value>>& sorted, uint64_t key) {
   const auto found =
@@ -164,7 +161,7 @@ void DumpFile::ReadName(const uint8_t* body, uint8_t tag, uint64_t length) {
     strings_.emplace_back(
         GetId(body, id_bytes_),
         CutUtf8({reinterpret_cast<const char*>(body) + id_bytes_, length - id_bytes_},
-                kMostNameBytes));
+                kMostJavaNameBytes));
   if (tag == kLoadClass && length >= 8 + 2 * id_bytes_) {
     class_names_.emplace_back(GetId(body + 4, id_bytes_),
                               GetId(body + 8 + id_bytes_, id_bytes_));

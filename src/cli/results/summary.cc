@@ -128,6 +128,14 @@ std::string FormatResident(const ProcessResult& process) {
                                                " (it ended before it was looked at)";
 }
 
+// Long lines are broken where there is a terminal, and left to scripts as they are.
+std::string Line(const std::string& begin,
+                 const std::string& text,
+                 const SummaryOptions& options) {
+  return begin + (options.width == 0 ? text : Wrap(text, begin.size(), options.width)) +
+         "\n";
+}
+
 constexpr size_t kTitleWidth = 13;
 
 // "  RSS          7.84 MiB                heap ▂▂▂"; where both have no room in a line, in two.
@@ -137,9 +145,7 @@ std::string FigureRow(const std::string& title,
                       const SummaryOptions& options) {
   const std::string begin = "  " + Pad(title, kTitleWidth);
   if (more.empty())
-    return begin +
-           (options.width == 0 ? figure : Wrap(figure, 2 + kTitleWidth, options.width)) +
-           "\n";
+    return Line(begin, figure, options);
   std::string line = begin + Pad(figure, kFigureWidth) + more + "\n";
   if (options.width == 0 || Columns(line) - 1 <= options.width)
     return line;
@@ -161,14 +167,6 @@ std::string FormatFigures(const ProcessResult& process,
     text += FigureRow("RSS", resident.empty() ? "unknown" : resident,
                       spark.empty() ? "" : "heap " + spark, options);
   return text;
-}
-
-// Long lines are broken where there is a terminal, and left to scripts as they are.
-std::string Line(const std::string& begin,
-                 const std::string& text,
-                 const SummaryOptions& options) {
-  return begin + (options.width == 0 ? text : Wrap(text, begin.size(), options.width)) +
-         "\n";
 }
 
 // A row whose end goes to a line of its own where both have no room in one.

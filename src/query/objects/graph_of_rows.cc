@@ -11,9 +11,6 @@
 namespace heapprofd {
 namespace {
 
-// Bytes; longer ones are cut. A name can be that of many classes, at little cost.
-constexpr size_t kMostClassName = 1024;
-
 class RowLoader {
  public:
   RowLoader(const ImportedTrace& trace,
@@ -44,7 +41,7 @@ class RowLoader {
 
   uint32_t AddType(std::string_view name, uint32_t row) {
     heap_.class_of_type.push_back(row);
-    return graph_.AddType(std::string(CutUtf8(name, kMostClassName)));
+    return graph_.AddType(std::string(CutUtf8(name, kMostJavaNameBytes)));
   }
 
   uint32_t TypeOf(uint32_t row) {
@@ -62,8 +59,9 @@ class RowLoader {
   uint32_t NativeType(uint32_t row) {
     uint32_t& type = native_types_[row];
     if (type == GraphOfRows::kNoRow)
-      type = AddType("[native] " + std::string(CutUtf8(ShownName(row), kMostClassName)),
-                     GraphOfRows::kNoRow);
+      type =
+          AddType("[native] " + std::string(CutUtf8(ShownName(row), kMostJavaNameBytes)),
+                  GraphOfRows::kNoRow);
     return type;
   }
 
@@ -132,7 +130,7 @@ GraphOfRows LoadGraphOfRows(const ImportedTrace& trace,
 std::string_view ClassStoodFor(const ImportedTrace& trace, uint32_t row) {
   const uint32_t type = trace.heap_graph.objects.type[row];
   return CutUtf8(DescribedClass(trace.Text(trace.heap_graph.classes[type].ShownName())),
-                 kMostClassName);
+                 kMostJavaNameBytes);
 }
 
 }  // namespace heapprofd
