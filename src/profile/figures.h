@@ -1,14 +1,50 @@
-// The figures that say how far a profile can be trusted, each told once. Whatever shows
-// or keeps them goes through this table: the trace's writer and reader, SQL, the figures
-// in JSON, the comments of pprof files.
+// The figures of a recording and of each dump, each told once: here is its member, and its
+// row in a table. Whatever shows or keeps them goes through the tables: the trace's writer
+// and reader, SQL, the figures in JSON, the comments of pprof files.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
-#include "profile/model.h"
-
 namespace heapprofd {
+
+// Times of unwinding: [i] those of less than 2^i us, the last one all others.
+inline constexpr size_t kUnwindTimeBuckets = 20;
+using UnwindTimes = std::array<uint64_t, kUnwindTimeBuckets>;
+
+// How far the recording can be trusted: counts since the session's start, which kFigures
+// explains.
+struct Quality {
+  uint64_t samples = 0;
+  uint64_t walked_samples = 0;
+  uint64_t copied_samples = 0;
+  uint64_t checked_samples = 0;
+  uint64_t agreed_samples = 0;
+  uint64_t settled_samples = 0;
+  uint64_t settled_copies = 0;
+  uint64_t lost_records = 0;
+  uint64_t lost_samples = 0;
+  uint64_t corrupt_records = 0;
+  uint64_t cut_records = 0;
+  uint64_t truncated_stacks = 0;
+  uint64_t unknown_stacks = 0;
+  uint64_t unmapped_frames = 0;
+  uint64_t postponed_frames = 0;
+  uint64_t late_files = 0;
+  uint64_t unwind_errors = 0;
+  uint64_t unwind_time_us = 0;
+  UnwindTimes unwind_times = {};
+  uint64_t map_reparses = 0;
+  uint64_t threads_without_slot = 0;
+  uint64_t reports_without_slot = 0;
+  uint64_t refused_samples = 0;
+  uint64_t refused_dumps = 0;
+  uint64_t refused_marks = 0;
+  uint64_t unshaped_blocks = 0;
+  uint64_t unlisted_blocks = 0;
+  uint64_t unsampled_calls = 0;
+  uint64_t unsampled_bytes = 0;
+};
 
 struct Figure {
   const char* name;  // in SQL and JSON
@@ -84,6 +120,26 @@ constexpr auto kFigures = std::to_array<Figure>({
 
 static_assert(sizeof(Quality) == sizeof(UnwindTimes) + kFigures.size() * sizeof(uint64_t),
               "every counter of Quality has its row");
+
+// What is counted of one heap, in each of its dumps.
+struct HeapCounts {
+  uint64_t exact_alloc_bytes = 0;  // all that were allocated: counted, not sampled
+  uint64_t exact_alloc_calls = 0;
+};
+
+struct HeapCount {
+  const char* column;  // of heap_dump in SQL
+  uint32_t field;      // of ProcessHeapSamples in proto/trace.proto
+  uint64_t HeapCounts::*value;
+};
+
+constexpr auto kHeapCounts = std::to_array<HeapCount>({
+    {"exact_alloc_size", 10003, &HeapCounts::exact_alloc_bytes},
+    {"exact_alloc_count", 10002, &HeapCounts::exact_alloc_calls},
+});
+
+static_assert(sizeof(HeapCounts) == kHeapCounts.size() * sizeof(uint64_t),
+              "every count of a heap has its row");
 
 // Over several processes.
 inline Quality& operator+=(Quality& sum, const Quality& more) {

@@ -40,6 +40,12 @@ TEST(FiguresTest, TheSchemaAndTheDocumentationTellTheSame) {
     const std::string row = "| `" + name + "` | " + figure.meaning + " |";
     EXPECT_NE(page.find(row), std::string::npos) << row;
   }
+  for (const HeapCount& count : kHeapCounts) {
+    EXPECT_NE(schema.find(" = " + std::to_string(count.field) + ";"), std::string::npos)
+        << count.column;
+    EXPECT_NE(page.find(std::string(", ") + count.column), std::string::npos)
+        << count.column;
+  }
 }
 
 TEST(FiguresTest, TheSumOfProcessesIsTheSumOfEach) {

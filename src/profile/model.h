@@ -14,6 +14,7 @@
 
 #include "base/shared_text.h"
 #include "profile/callsite_rows.h"
+#include "profile/figures.h"
 
 namespace heapprofd {
 
@@ -144,7 +145,7 @@ struct LiveBlock {
 };
 
 // What one heap of one process looked like at one moment.
-struct HeapDump {
+struct HeapDump : HeapCounts {
   std::string heap_name;                    // "libc.malloc"
   uint64_t sampling_interval = 0;           // bytes, at the dump
   uint64_t original_sampling_interval = 0;  // bytes, at the start
@@ -160,48 +161,9 @@ struct HeapDump {
   double possible_live =    // bytes: by exact counts no more can be live
       std::numeric_limits<double>::infinity();
   std::vector<CallsiteTotals> threads;  // by ThreadId of who allocated, whoever freed
-  std::vector<ShapeRow> shapes;    // in the last dump only, in order of their members
-  std::vector<LiveBlock> blocks;   // as well, and only when asked for; by address
-  uint64_t exact_alloc_calls = 0;  // counted, not sampled
-  uint64_t exact_alloc_bytes = 0;
-  double unsampled_bytes = 0;  // of these: no sample could be taken of them
-};
-
-// How far the recording can be trusted. All counts are since the session's start.
-// Times of unwinding: [i] those of less than 2^i us, the last one all others.
-inline constexpr size_t kUnwindTimeBuckets = 20;
-using UnwindTimes = std::array<uint64_t, kUnwindTimeBuckets>;
-
-struct Quality {
-  uint64_t samples = 0;           // allocations sampled
-  uint64_t walked_samples = 0;    // of these, stacks walked in the target
-  uint64_t copied_samples = 0;    // of these, stacks copied and unwound by the engine
-  uint64_t checked_samples = 0;   // both ways, compared
-  uint64_t agreed_samples = 0;    // of the checked ones, equal
-  uint64_t settled_samples = 0;   // taken after the target's first second
-  uint64_t settled_copies = 0;    // of these, stacks copied
-  uint64_t lost_records = 0;      // did not fit into the ring
-  uint64_t lost_samples = 0;      // of these, samples (the rest are frees)
-  uint64_t corrupt_records = 0;   // skipped: no valid record
-  uint64_t cut_records = 0;       // skipped: their threads ended with the process
-  uint64_t truncated_stacks = 0;  // outermost frames missing
-  uint64_t unknown_stacks = 0;    // sample whose stack never arrived
-  uint64_t unmapped_frames = 0;   // return addresses outside every known mapping
-  uint64_t postponed_frames = 0;  // the maps were too dear to be read for them at once
-  uint64_t late_files = 0;        // mapped, and did not open in time at first
-  uint64_t unwind_errors = 0;
-  uint64_t unwind_time_us = 0;  // total, engine side
-  UnwindTimes unwind_times = {};
-  uint64_t map_reparses = 0;
-  uint64_t threads_without_slot = 0;
-  uint64_t reports_without_slot = 0;  // of allocations in heaps beside malloc's
-  uint64_t refused_samples = 0;       // too many were live already
-  uint64_t refused_dumps = 0;         // that the program asked for
-  uint64_t refused_marks = 0;         // of the program's
-  uint64_t unshaped_blocks = 0;       // in no histogram: there are too many
-  uint64_t unlisted_blocks = 0;       // not in HeapDump::blocks: there are too many
-  uint64_t unsampled_calls = 0;  // of a forked child, before its session: only counted
-  uint64_t unsampled_bytes = 0;  // of these
+  std::vector<ShapeRow> shapes;   // in the last dump only, in order of their members
+  std::vector<LiveBlock> blocks;  // as well, and only when asked for; by address
+  double unsampled_bytes = 0;  // of exact_alloc_bytes: no sample could be taken of them
 };
 
 // Why and how a target left, and how the session went for it.

@@ -99,6 +99,30 @@ void AddAllocator(const ImportedTrace& trace, Table* table) {
         }));
 }
 
+void AddHeapCounts(const std::vector<ImportedDump>& rows, Table* table) {
+  for (const HeapCount& count : kHeapCounts)
+    table->columns.push_back(NumberColumn(
+        count.column, [&rows, at = count.value](size_t row) { return rows[row].*at; }));
+}
+
+void AddLimits(const std::vector<ImportedDump>& rows, Table* table) {
+  const TableColumn columns[] = {
+      NumberColumn("live_size_low", [&rows](size_t row) { return rows[row].live_low; }),
+      NumberColumn("live_size_high", [&rows](size_t row) { return rows[row].live_high; }),
+      NumberColumn("peak_size", [&rows](size_t row) { return rows[row].peak_bytes; }),
+      NumberColumn("peak_size_low", [&rows](size_t row) { return rows[row].peak_low; }),
+      NumberColumn("peak_size_high", [&rows](size_t row) { return rows[row].peak_high; }),
+      NumberColumn("peak_ts", [&rows](size_t row) { return rows[row].peak_ts; }),
+      NumberColumn("sampling_interval",
+                   [&rows](size_t row) { return rows[row].sampling_interval; }),
+      NumberColumn("original_sampling_interval",
+                   [&rows](size_t row) { return rows[row].original_sampling_interval; }),
+      NumberColumn("client_error",
+                   [&rows](size_t row) { return rows[row].client_error; }),
+  };
+  table->columns.insert(table->columns.end(), std::begin(columns), std::end(columns));
+}
+
 Table HeapDumpTable(const ImportedTrace& trace) {
   const std::vector<ImportedDump>& rows = trace.dumps;
   auto storage = std::make_shared<const std::vector<DumpTotals>>(TotalsOf(trace));
@@ -124,23 +148,9 @@ Table HeapDumpTable(const ImportedTrace& trace) {
                    [&totals](size_t row) { return totals[row].alloc_size; }),
       NumberColumn("alloc_count",
                    [&totals](size_t row) { return totals[row].alloc_count; }),
-      NumberColumn("exact_alloc_size",
-                   [&rows](size_t row) { return rows[row].exact_alloc_bytes; }),
-      NumberColumn("exact_alloc_count",
-                   [&rows](size_t row) { return rows[row].exact_alloc_calls; }),
-      NumberColumn("live_size_low", [&rows](size_t row) { return rows[row].live_low; }),
-      NumberColumn("live_size_high", [&rows](size_t row) { return rows[row].live_high; }),
-      NumberColumn("peak_size", [&rows](size_t row) { return rows[row].peak_bytes; }),
-      NumberColumn("peak_size_low", [&rows](size_t row) { return rows[row].peak_low; }),
-      NumberColumn("peak_size_high", [&rows](size_t row) { return rows[row].peak_high; }),
-      NumberColumn("peak_ts", [&rows](size_t row) { return rows[row].peak_ts; }),
-      NumberColumn("sampling_interval",
-                   [&rows](size_t row) { return rows[row].sampling_interval; }),
-      NumberColumn("original_sampling_interval",
-                   [&rows](size_t row) { return rows[row].original_sampling_interval; }),
-      NumberColumn("client_error",
-                   [&rows](size_t row) { return rows[row].client_error; }),
   };
+  AddHeapCounts(rows, &table);
+  AddLimits(rows, &table);
   AddDumpFlags(rows, &table);
   AddAllocator(trace, &table);
   return table;

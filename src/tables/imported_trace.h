@@ -240,7 +240,7 @@ struct ImportedAllocator {
 
 // One dump of one heap of one process: `heap_profile`, and ours. A process without any
 // sample has a dump without rows; it says why.
-struct ImportedDump {
+struct ImportedDump : HeapCounts {
   uint32_t upid = 0;
   StringId heap_name = kEmptyString;  // "unknown" when the trace names none
   int64_t ts = 0;                     // trace clock: the moment of the dump
@@ -262,9 +262,7 @@ struct ImportedDump {
   bool is_peak = false;      // dump_at_max
   bool is_finalized = true;  // false: the end of its packets is missing
   DumpStats stats;
-  uint32_t quality = kNoId;        // ours: -> ImportedTrace::qualities
-  uint64_t exact_alloc_calls = 0;  // ours: counted, not sampled
-  uint64_t exact_alloc_bytes = 0;
+  uint32_t quality = kNoId;          // ours: -> ImportedTrace::qualities
   std::optional<uint64_t> live_low;  // ours: 95 % limits of the whole heap, bytes
   std::optional<uint64_t> live_high;
   uint64_t peak_bytes = 0;  // ours: of the whole heap

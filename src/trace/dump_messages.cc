@@ -126,8 +126,8 @@ std::string DumpHeader(const TargetProfile& profile,
     header.add_enum(DumpField::kClientError, static_cast<int32_t>(profile.client_fault));
   header.add_uint64(DumpField::kStartTimestamp, interval.start_ns);
   AddQuality(header, quality);
-  header.add_uint64(DumpField::kExactAllocCalls, dump.exact_alloc_calls);
-  header.add_uint64(DumpField::kExactAllocBytes, dump.exact_alloc_bytes);
+  for (const HeapCount& count : kHeapCounts)
+    header.add_uint64(count.field, dump.*count.value);
   header.add_uint64(DumpField::kPeakBytes, Rounded(dump.peak_total.bytes));
   header.add_uint64(DumpField::kPeakTimestamp, dump.peak_ns);
   AddLimits(header, dump);

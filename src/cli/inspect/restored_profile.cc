@@ -300,6 +300,7 @@ void RestoredProfile::AddShapes(uint32_t dump, HeapDump* heap) {
 HeapDump RestoredProfile::Restore(uint32_t dump) {
   const ImportedDump& row = trace_.dumps[dump];
   HeapDump heap;
+  static_cast<HeapCounts&>(heap) = row;
   heap.heap_name = std::string(trace_.Text(row.heap_name));
   heap.sampling_interval = row.sampling_interval;
   heap.original_sampling_interval = row.original_sampling_interval;
@@ -307,8 +308,6 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
   heap.end_ns = Unsigned(row.ts);
   heap.peak_ns = Unsigned(row.peak_ts.value_or(0));
   heap.peak_total = PeakOf(row);
-  heap.exact_alloc_calls = row.exact_alloc_calls;
-  heap.exact_alloc_bytes = row.exact_alloc_bytes;
   if (row.quality != kNoId && heap.heap_name == kMallocHeapName)
     heap.unsampled_bytes =
         static_cast<double>(trace_.qualities[row.quality].unsampled_bytes);

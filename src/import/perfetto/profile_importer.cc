@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "import/perfetto/dump_counters.h"
+#include "profile/figures.h"
 #include "trace/field_reader.h"
 #include "trace/fields.h"
 #include "trace/message_reader.h"
@@ -205,12 +206,6 @@ void ProfileImporter::ReadOwnField(FieldReader& reader, Header& header) const {
     case DumpField::kQuality:
       header.quality = ReadDumpQuality(reader.Bytes());
       break;
-    case DumpField::kExactAllocCalls:
-      dump.exact_alloc_calls = reader.Uint();
-      break;
-    case DumpField::kExactAllocBytes:
-      dump.exact_alloc_bytes = reader.Uint();
-      break;
     case DumpField::kPeakBytes:
       dump.peak_bytes = reader.Uint();
       break;
@@ -246,6 +241,10 @@ void ProfileImporter::ReadOwnField(FieldReader& reader, Header& header) const {
       header.threads.push_back(reader.Bytes());
       break;
     default:
+      for (const HeapCount& count : kHeapCounts) {
+        if (count.field == reader.field())
+          dump.*count.value = reader.Uint();
+      }
       break;
   }
 }
