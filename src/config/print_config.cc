@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "config.pb.h"
+#include "config/plain_fields.h"
 #include "config/recording_config.h"
 
 namespace heapprofd {
@@ -22,14 +23,6 @@ void WriteTargets(const TargetRules& from, proto::HeapprofdConfig* to) {
     to->add_process_cmdline(ToUtf8(name));
   for (const pid_t pid : from.pids)
     to->add_pid(static_cast<uint64_t>(pid));
-  if (from.all)
-    to->set_all(true);
-  if (from.no_startup)
-    to->set_no_startup(true);
-  if (from.no_running)
-    to->set_no_running(true);
-  if (from.min_anonymous_kib != 0)
-    to->set_min_anonymous_memory_kb(static_cast<uint32_t>(from.min_anonymous_kib));
 }
 
 void WriteHeaps(const SessionConfig& from, proto::HeapprofdConfig* to) {
@@ -45,36 +38,13 @@ void WriteHeaps(const SessionConfig& from, proto::HeapprofdConfig* to) {
   }
   for (const std::string& name : heaps.excluded)
     to->add_exclude_heaps(name);
-  if (heaps.all)
-    to->set_all_heaps(true);
 }
 
-void WriteLimits(const SessionConfig& from, proto::HeapprofdConfig* to) {
-  if (from.dumps.interval_ms != 0 || from.dumps.phase_ms != 0) {
-    to->mutable_continuous_dump_config()->set_dump_phase_ms(from.dumps.phase_ms);
-    to->mutable_continuous_dump_config()->set_dump_interval_ms(from.dumps.interval_ms);
-  }
-  if (from.dumps.at_max)
-    to->set_dump_at_max(true);
-  if (from.guardrails.max_memory_kib != 0)
-    to->set_max_heapprofd_memory_kb(
-        static_cast<uint32_t>(from.guardrails.max_memory_kib));
-  if (from.guardrails.max_cpu_seconds != 0)
-    to->set_max_heapprofd_cpu_secs(from.guardrails.max_cpu_seconds);
-  if (from.adaptive_threshold_bytes != 0)
-    to->set_adaptive_sampling_shmem_threshold(from.adaptive_threshold_bytes);
-  if (from.adaptive_max_interval_bytes != 0)
-    to->set_adaptive_sampling_max_sampling_interval_bytes(
-        from.adaptive_max_interval_bytes);
-}
-
-void WriteDevice(const DeviceOptions& from, proto::HeapprofdConfig* to) {
-  if (from.disable_fork_teardown)
-    to->set_disable_fork_teardown(true);
-  if (from.disable_vfork_detection)
-    to->set_disable_vfork_detection(true);
-  for (const std::string& installer : from.installed_by)
-    to->add_target_installed_by(installer);
+void WriteDumps(const DumpSchedule& from, proto::HeapprofdConfig* to) {
+  if (from.interval_ms == 0 && from.phase_ms == 0)
+    return;
+  to->mutable_continuous_dump_config()->set_dump_phase_ms(from.phase_ms);
+  to->mutable_continuous_dump_config()->set_dump_interval_ms(from.interval_ms);
 }
 
 void WriteSession(const SessionConfig& from, proto::HeapprofdConfig* to) {
@@ -82,22 +52,14 @@ void WriteSession(const SessionConfig& from, proto::HeapprofdConfig* to) {
   to->set_shmem_size_bytes(from.ring_size_bytes);
   if (from.when_full == WhenFull::kBlock)
     to->set_block_client(true);
-  if (from.block_timeout_us != 0)
-    to->set_block_client_timeout_us(static_cast<uint32_t>(from.block_timeout_us));
   WriteTargets(from.targets, to);
   WriteHeaps(from, to);
-  WriteLimits(from, to);
-  WriteDevice(from.device, to);
+  WriteDumps(from.dumps, to);
+  WritePlainFields(from, to);
+  for (const std::string& installer : from.device.installed_by)
+    to->add_target_installed_by(installer);
   for (const std::string& prefix : from.skip_symbol_prefixes)
     to->add_skip_symbol_prefix(prefix);
-  if (from.stream_allocations)
-    to->set_stream_allocations(true);
-  if (from.ask_allocator)
-    to->set_malloc_info(true);
-  if (from.list_live_blocks)
-    to->set_list_live_blocks(true);
-  if (!from.follow_children)
-    to->set_no_children(true);
 }
 
 proto::TraceConfig ToProto(const RecordingConfig& from) {

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "config.pb.h"
+#include "config/plain_fields.h"
 #include "config/recording_config.h"
 #include "sources/data_source.h"
 
@@ -89,7 +90,6 @@ Status ReadHeaps(const proto::HeapprofdConfig& from, HeapSelection* to) {
     to->heaps.push_back(std::move(heap));
   }
   to->excluded.assign(from.exclude_heaps().begin(), from.exclude_heaps().end());
-  to->all = from.all_heaps();
   return {};
 }
 
@@ -100,37 +100,22 @@ Status ReadTargets(const proto::HeapprofdConfig& from, TargetRules* to) {
       return Invalid("cannot use pid " + std::to_string(pid) + ": it is no process id");
     to->pids.push_back(static_cast<pid_t>(pid));
   }
-  to->all = from.all();
-  to->no_startup = from.no_startup();
-  to->no_running = from.no_running();
-  to->min_anonymous_kib = from.min_anonymous_memory_kb();
   return {};
 }
 
 Result<SessionConfig> ReadSession(const proto::HeapprofdConfig& from) {
   SessionConfig to;
+  ReadPlainFields(from, &to);
   HPD_TRY(ReadHeaps(from, &to.heaps));
   HPD_TRY(ReadTargets(from, &to.targets));
   to.interval_bytes = from.sampling_interval_bytes();
   if (from.shmem_size_bytes() != 0)
     to.ring_size_bytes = std::min<uint64_t>(from.shmem_size_bytes(), kMaxPerfettoRing);
   to.when_full = from.block_client() ? WhenFull::kBlock : WhenFull::kDrop;
-  to.block_timeout_us = from.block_client_timeout_us();
-  to.follow_children = !from.no_children();
-  to.adaptive_threshold_bytes = from.adaptive_sampling_shmem_threshold();
-  to.adaptive_max_interval_bytes = from.adaptive_sampling_max_sampling_interval_bytes();
   to.dumps.phase_ms = from.continuous_dump_config().dump_phase_ms();
   to.dumps.interval_ms = from.continuous_dump_config().dump_interval_ms();
-  to.dumps.at_max = from.dump_at_max();
-  to.guardrails.max_memory_kib = from.max_heapprofd_memory_kb();
-  to.guardrails.max_cpu_seconds = from.max_heapprofd_cpu_secs();
   to.skip_symbol_prefixes.assign(from.skip_symbol_prefix().begin(),
                                  from.skip_symbol_prefix().end());
-  to.stream_allocations = from.stream_allocations();
-  to.ask_allocator = from.malloc_info();
-  to.list_live_blocks = from.list_live_blocks();
-  to.device.disable_fork_teardown = from.disable_fork_teardown();
-  to.device.disable_vfork_detection = from.disable_vfork_detection();
   to.device.installed_by.assign(from.target_installed_by().begin(),
                                 from.target_installed_by().end());
   HPD_TRY(CheckSessionConfig(to));

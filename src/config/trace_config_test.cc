@@ -1,5 +1,7 @@
+#include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
+#include "config.pb.h"
 #include "config/recording_config.h"
 
 namespace heapprofd {
@@ -60,6 +62,36 @@ TEST(TraceConfigTest, EveryFieldArrives) {
   EXPECT_EQ(config.adaptive_threshold_bytes, 13u);
   EXPECT_EQ(config.adaptive_max_interval_bytes, 14u);
   EXPECT_FALSE(config.follow_children);
+}
+
+// Whatever field of ours or of Perfetto's is asked for arrives at whom the configuration
+// is sent to: the daemon, or a device.
+TEST(TraceConfigTest, NoFieldIsLostOnTheWay) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Descriptor& message =
+      *perfetto::protos::HeapprofdConfig::descriptor();
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    std::string value = ": 16384";  // a size of rings, too
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL)
+      value = ": true";
+    else if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING)
+      value = ": \"h\"";
+    else if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE)
+      value = " { dump_interval_ms: 6 }";
+    std::string text = "pid: 1 heaps: \"h\" " + field.name() + value;
+    if (field.name() != "sampling_interval_bytes")
+      text += " sampling_interval_bytes: 17";
+    const Result<RecordingConfig> config =
+        ParseTraceConfig(Text(text), ConfigForm::kText);
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    perfetto::protos::TraceConfig sent;
+    ASSERT_TRUE(sent.ParseFromString(SerializeTraceConfig(config.value())));
+    const auto& got = sent.data_sources(0).config().heapprofd_config();
+    EXPECT_TRUE(field.is_repeated() ? got.GetReflection()->FieldSize(got, &field) > 0
+                                    : got.GetReflection()->HasField(got, &field))
+        << field.name();
+  }
 }
 
 TEST(TraceConfigTest, DefaultsAreThoseOfTheDocumentation) {

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -71,5 +72,56 @@ struct SessionConfig {
   bool list_live_blocks = false;    // with their addresses, in the last dump
   DeviceOptions device;
 };
+
+// The member at the end of a path: Member<&SessionConfig::targets, &TargetRules::all>.
+template <auto... kPath>
+auto& Member(SessionConfig& config) {
+  return (config.*....*kPath);
+}
+
+// A field of HeapprofdConfig (proto/config.proto) that is true where the member is not as
+// by default. By this table and the next one configurations are read, written and sent
+// (config/plain_fields.h).
+struct SwitchField {
+  const char* name;
+  bool& (*of)(SessionConfig&);
+  const char* host_option = nullptr;  // that devices do not know: the field is ours
+};
+
+inline constexpr auto kSwitchFields = std::to_array<SwitchField>({
+    {"all", Member<&SessionConfig::targets, &TargetRules::all>},
+    {"no_startup", Member<&SessionConfig::targets, &TargetRules::no_startup>},
+    {"no_running", Member<&SessionConfig::targets, &TargetRules::no_running>},
+    {"all_heaps", Member<&SessionConfig::heaps, &HeapSelection::all>},
+    {"dump_at_max", Member<&SessionConfig::dumps, &DumpSchedule::at_max>},
+    {"disable_fork_teardown",
+     Member<&SessionConfig::device, &DeviceOptions::disable_fork_teardown>},
+    {"disable_vfork_detection",
+     Member<&SessionConfig::device, &DeviceOptions::disable_vfork_detection>},
+    {"stream_allocations", Member<&SessionConfig::stream_allocations>},
+    {"malloc_info", Member<&SessionConfig::ask_allocator>, "--malloc-info"},
+    {"list_live_blocks", Member<&SessionConfig::list_live_blocks>},
+    {"no_children", Member<&SessionConfig::follow_children>, "--no-children"},
+});
+
+// A field with the member's value; 0 is the default of both.
+struct NumberField {
+  const char* name;
+  uint64_t& (*of)(SessionConfig&);
+};
+
+inline constexpr auto kNumberFields = std::to_array<NumberField>({
+    {"block_client_timeout_us", Member<&SessionConfig::block_timeout_us>},
+    {"min_anonymous_memory_kb",
+     Member<&SessionConfig::targets, &TargetRules::min_anonymous_kib>},
+    {"max_heapprofd_memory_kb",
+     Member<&SessionConfig::guardrails, &Guardrails::max_memory_kib>},
+    {"max_heapprofd_cpu_secs",
+     Member<&SessionConfig::guardrails, &Guardrails::max_cpu_seconds>},
+    {"adaptive_sampling_shmem_threshold",
+     Member<&SessionConfig::adaptive_threshold_bytes>},
+    {"adaptive_sampling_max_sampling_interval_bytes",
+     Member<&SessionConfig::adaptive_max_interval_bytes>},
+});
 
 }  // namespace heapprofd

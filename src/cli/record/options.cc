@@ -35,12 +35,14 @@ void NoteAndroidOnly(Options& options) {
 
 // Notes on flags that only Linux understands.
 void NoteLinuxOnly(Options& options) {
-  if (options.session.ask_allocator)
-    options.notes.push_back(std::string("--malloc-info ") + kNotOnDevice);
-  if (!options.session.follow_children)
-    options.notes.push_back(std::string("--no-children ") + kNotOnDevice);
-  options.session.ask_allocator = false;
-  options.session.follow_children = true;
+  SessionConfig by_default;
+  for (const SwitchField& field : kSwitchFields) {
+    bool& value = field.of(options.session);
+    if (field.host_option == nullptr || value == field.of(by_default))
+      continue;
+    options.notes.push_back(std::string(field.host_option) + " " + kNotOnDevice);
+    value = !value;
+  }
 }
 
 }  // namespace
