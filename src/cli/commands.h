@@ -1,5 +1,4 @@
-// All commands of heap_profile, and the programs that it is under another name: one
-// table.
+// Which command a command line means, and what is made of the table of all of them.
 #pragma once
 
 #include <string>
@@ -10,16 +9,7 @@
 
 namespace heapprofd {
 
-struct Command {
-  std::string name;     // the word behind heap_profile, or the program's name
-  std::string summary;  // one line for the list of commands
-  CommandLine (*line)();
-};
-
-// Those that are chosen by the first word.
-const std::vector<Command>& Commands();
-
-// The names of Commands(), and what recordings understand beside them.
+// The names of kCommands, and what recordings understand beside them.
 std::vector<std::string> CommandNames();
 
 // Whether it is one of these.

@@ -1,5 +1,4 @@
-#include "cli/doctor.h"
-
+// `heap_profile doctor`: what can be recorded here and why not, with what to do about it.
 #include <linux/capability.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "attach/traced_thread.h"
 #include "base/files/own_rights.h"
 #include "base/print.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/record/launch.h"
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "cli/command_table.h"
 #include "cli/commands.h"
 #include "cli/completions.h"
 
@@ -67,11 +68,11 @@ void ExpectScreen(const DescribedCommand& command) {
 
 TEST(HelpTextTest, TheShortHelpOfEachCommandIsOneScreen) {
   ExpectScreen(WholeProgramHelp());
-  for (const Command& command : Commands()) {
+  for (const Command& command : kCommands) {
     SCOPED_TRACE(command.name);
     const CommandLine line = command.line();
     ExpectScreen(Described(line));
-    EXPECT_EQ(line.text.name, "heap_profile " + command.name);
+    EXPECT_EQ(line.text.name, std::string("heap_profile ") + command.name);
     EXPECT_TRUE(line.run);
   }
 }

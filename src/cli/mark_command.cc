@@ -1,7 +1,7 @@
-#include "cli/mark_command.h"
-
+// `heap_profile mark`: a dump with a name in what is recorded now.
 #include <memory>
 
+#include "cli/command_table.h"
 #include "cli/record/remote_recording.h"
 
 namespace heapprofd {

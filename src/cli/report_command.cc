@@ -10,6 +10,7 @@
 
 #include "base/print.h"
 #include "base/text.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/memory_budget.h"
 #include "cli/open_traces.h"

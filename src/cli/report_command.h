@@ -1,18 +1,15 @@
-// `heap_profile report FILE...`: the profile as one page of HTML; and the same beside the
-// trace of a recording.
+// The profile as one page of HTML: of `heap_profile report FILE...`, and the same beside
+// the trace of a recording.
 #pragma once
 
 #include <string>
 
 #include "base/files/file_place.h"
 #include "base/status.h"
-#include "cli/command_line.h"
 #include "query/trace_database.h"
 #include "report/report_data.h"
 
 namespace heapprofd {
-
-CommandLine ReportCommandLine();
 
 // With what was wrong with the recordings. `page`: replaced when all of it is written.
 Status WriteReport(TraceDatabase& database, ReportOptions options, const FilePlace& page);

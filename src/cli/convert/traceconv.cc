@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 
 namespace heapprofd {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/command_line.h"
 
 namespace heapprofd {
 
@@ -30,9 +29,6 @@ struct TraceconvOptions {
   std::vector<std::string> proguard_maps;  // "[package=]file"
   bool auto_proguard_maps = true;          // and those of PERFETTO_PROGUARD_MAP
 };
-
-CommandLine TraceconvLine();
-CommandLine TraceconvProgramLine();
 
 // The modes.
 Status ConvertToProfiles(const TraceconvOptions& options);

@@ -1,5 +1,5 @@
-#include "cli/device/java_heap_dump_command.h"
-
+// java_heap_dump: Perfetto's tool of this name. Has Perfetto on a device write graphs of
+// the heaps of Java programs, and fetches the trace.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 #include "base/print.h"
 #include "base/random_seed.h"
 #include "base/scoped_fd.h"
+#include "cli/command_table.h"
 #include "cli/device/device_trace.h"
 #include "cli/flag_values.h"
 #include "cli/output_file.h"

@@ -1,5 +1,4 @@
-#include "cli/hprof/hprof_command.h"
-
+// heap_profile hprof: heap dumps of virtual machines, converted, merged and examined.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "base/print.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/hprof/graph_trace.h"
 #include "cli/hprof/hprof_report.h"
@@ -260,6 +260,7 @@ CommandLine HprofLine() {
       }};
 }
 
+// As Android's program of this name: exit codes too.
 CommandLine HprofConvLine() {
   const auto options = std::make_shared<HprofOptions>();
   return {.text = {.name = "hprof-conv",

@@ -1,5 +1,5 @@
-#include "cli/hprof/java_command.h"
-
+// heap_profile java: a heap dump of a running virtual machine, and what hprof's views say
+// about it, in one command.
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,6 +14,7 @@
 #include "base/files/proc_files.h"
 #include "base/format.h"
 #include "base/print.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/hprof/device_heap.h"
 #include "cli/hprof/hprof_report.h"

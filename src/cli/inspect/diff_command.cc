@@ -1,5 +1,4 @@
-#include "cli/inspect/diff_command.h"
-
+// `heap_profile diff A B`: what changed from one recording to another.
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "base/format.h"
 #include "base/print.h"
 #include "base/text.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/inspect/comparison.h"
 #include "cli/open_traces.h"

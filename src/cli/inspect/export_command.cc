@@ -1,10 +1,10 @@
-#include "cli/inspect/export_command.h"
-
+// `heap_profile export --format FORMAT FILE`: a heap of a file for other programs.
 #include <cstdio>
 #include <memory>
 #include <utility>
 
 #include "base/print.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/inspect/export_formats.h"
 #include "cli/open_traces.h"

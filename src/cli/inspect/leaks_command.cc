@@ -1,5 +1,4 @@
-#include "cli/inspect/leaks_command.h"
-
+// `heap_profile leaks FILE`: stacks that grow or keep what they allocate.
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "base/format.h"
 #include "base/print.h"
 #include "base/text.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/inspect/leak_evidence.h"
 #include "cli/open_traces.h"

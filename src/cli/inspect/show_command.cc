@@ -1,5 +1,4 @@
-#include "cli/inspect/show_command.h"
-
+// `heap_profile show FILE...`: what the end of a recording has said, from the file.
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,6 +6,7 @@
 
 #include "base/print.h"
 #include "base/text.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/inspect/file_summary.h"
 #include "cli/inspect/opened_file.h"

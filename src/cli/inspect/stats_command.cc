@@ -1,11 +1,11 @@
-#include "cli/inspect/stats_command.h"
-
+// `heap_profile stats FILE`: the figures of a recording, for people, programs and gates.
 #include <cstdio>
 #include <memory>
 
 #include "base/format.h"
 #include "base/print.h"
 #include "base/text.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/inspect/figures.h"
 #include "cli/inspect/opened_file.h"

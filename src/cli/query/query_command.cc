@@ -1,5 +1,5 @@
-#include "cli/query/query_command.h"
-
+// `heap_profile query` and `trace_processor_shell`: exit code 130 when Ctrl-C stopped a
+// query.
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -13,8 +13,10 @@
 #include <utility>
 
 #include "base/print.h"
+#include "cli/command_table.h"
 #include "cli/memory_budget.h"
 #include "cli/open_traces.h"
+#include "cli/query/query_options.h"
 #include "cli/query/query_shell.h"
 
 namespace heapprofd {

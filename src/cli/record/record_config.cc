@@ -1,5 +1,5 @@
-#include "cli/record/record_config.h"
-
+// `heap_profile record` and the compatibility name `perfetto`: recordings described by a
+// trace configuration.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +16,7 @@
 #include "base/files/own_file.h"
 #include "base/files/temporary_directory.h"
 #include "base/print.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/record/options.h"
 #include "cli/record/output_directory.h"
@@ -275,6 +276,7 @@ CommandLine RecordConfigLine() {
                 /*to_file=*/false);
 }
 
+// As Perfetto's client: the output is one trace file.
 CommandLine PerfettoCommandLine() {
   return LineOf({.name = "perfetto",
                  .summary = "Records what a trace configuration asks for.",

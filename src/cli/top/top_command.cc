@@ -1,5 +1,4 @@
-#include "cli/top/top_command.h"
-
+// `heap_profile top`: who holds memory while programs run.
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/record/options.h"
 #include "cli/record/record_flags.h"

@@ -1,5 +1,5 @@
-#include "cli/view/view_command.h"
-
+// `heap_profile view FILE...`: the page of the report, served to this machine's browser,
+// with what takes a program behind it.
 #include <unistd.h>
 
 #include <cstdio>
@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/print.h"
+#include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/memory_budget.h"
 #include "cli/open_traces.h"
