@@ -1,8 +1,11 @@
-#include "export/folded.h"
+// A heap as folded stacks: "main;Parse;Read 4096", one line per stack, outermost function
+// first, without the allocation function at its end. flamegraph.pl, inferno, speedscope
+// and the Perfetto UI read it.
 
 #include <map>
 #include <vector>
 
+#include "export/formats.h"
 #include "export/stack_functions.h"
 
 namespace heapprofd {
@@ -21,15 +24,17 @@ std::string Unseparated(std::string name) {
 
 }  // namespace
 
-std::string EncodeFolded(const TargetProfile& profile, const HeapDump& dump, View view) {
-  const StackFunctions stack_functions(profile);
+// Lines in the order of their text; stacks with the same names are one line, stacks with
+// the value 0 none.
+std::string EncodeFolded(const ExportedHeap& heap) {
+  const StackFunctions stack_functions(heap.profile);
   std::vector<std::string> names;
   names.reserve(stack_functions.functions().size());
   for (const ExportedFunction& function : stack_functions.functions())
     names.push_back(Unseparated(function.name));
   std::map<std::string, int64_t> stacks;
-  for (const auto& [callsite, totals] : dump.callsites) {
-    const int64_t value = ValueOf(totals, view);
+  for (const auto& [callsite, totals] : heap.dump.callsites) {
+    const int64_t value = ValueOf(totals, heap.view);
     if (value == 0)
       continue;
     std::string stack;

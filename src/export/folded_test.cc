@@ -1,6 +1,6 @@
-#include "export/folded.h"
-
 #include <gtest/gtest.h>
+
+#include "export/formats.h"
 
 namespace heapprofd {
 namespace {
@@ -33,7 +33,7 @@ TargetProfile ProfileToFold() {
 
 TEST(FoldedTest, StacksRunFromTheOutermostFunctionAndEqualOnesAreOneLine) {
   const TargetProfile profile = ProfileToFold();
-  EXPECT_EQ(EncodeFolded(profile, profile.heaps[0], View::kAllocSpace),
+  EXPECT_EQ(EncodeFolded({profile, profile.heaps[0], View::kAllocSpace}),
             "main;Parse;Re:ad  120\n"
             "main;Parse;libx.so+0x30 7\n");
 }
@@ -44,14 +44,14 @@ TEST(FoldedTest, TheAllocationFunctionAtTheEndIsLeftOut) {
   leaf.lines = {{.function = "malloc", .system_name = {}, .file = {}, .line = 0}};
   leaf.is_allocator = true;
   profile.callsites[3].parent = 1;
-  EXPECT_EQ(EncodeFolded(profile, profile.heaps[0], View::kAllocSpace),
+  EXPECT_EQ(EncodeFolded({profile, profile.heaps[0], View::kAllocSpace}),
             "main;Parse;Re:ad  120\n"
             "main;Parse;libx.so+0x30 7\n");
 }
 
 TEST(FoldedTest, StacksWithoutValueAreLeftOut) {
   const TargetProfile profile = ProfileToFold();
-  EXPECT_EQ(EncodeFolded(profile, profile.heaps[0], View::kObjects),
+  EXPECT_EQ(EncodeFolded({profile, profile.heaps[0], View::kObjects}),
             "main;Parse;Re:ad  12\n");
 }
 

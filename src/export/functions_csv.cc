@@ -1,4 +1,5 @@
-#include "export/functions_csv.h"
+// A heap as a table of its functions, as CSV: what each has allocated itself and in total,
+// recursion counted once.
 
 #include <algorithm>
 #include <map>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "export/formats.h"
 #include "export/stack_functions.h"
 
 namespace heapprofd {
@@ -63,12 +65,11 @@ Rows SumByFunction(const HeapDump& dump, View view, const StackFunctions& functi
 
 }  // namespace
 
-std::string EncodeFunctionsCsv(const TargetProfile& profile,
-                               const HeapDump& dump,
-                               View view) {
-  const StackFunctions functions(profile);
+// "function,module,place,itself,total", those that hold most first.
+std::string EncodeFunctionsCsv(const ExportedHeap& heap) {
+  const StackFunctions functions(heap.profile);
   std::vector<Row> sorted;
-  for (const auto& [key, row] : SumByFunction(dump, view, functions)) {
+  for (const auto& [key, row] : SumByFunction(heap.dump, heap.view, functions)) {
     if (row.total != 0)
       sorted.push_back(row);
   }

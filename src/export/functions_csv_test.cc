@@ -1,6 +1,6 @@
-#include "export/functions_csv.h"
-
 #include <gtest/gtest.h>
+
+#include "export/formats.h"
 
 namespace heapprofd {
 namespace {
@@ -13,7 +13,7 @@ std::string CsvOf(const std::string& function) {
       Frame{.mapping = 0, .rel_pc = 1, .lines = {{function, function, "x.c", 3}}}};
   profile.callsites = {{.parent = kNoId, .frame = 0}};
   profile.heaps.emplace_back().callsites[0].allocated = {.bytes = 8, .count = 1};
-  return EncodeFunctionsCsv(profile, profile.heaps[0], View::kSpace);
+  return EncodeFunctionsCsv({profile, profile.heaps[0]});
 }
 
 TEST(FunctionsCsvTest, QuotesAndCommasStayInTheirCell) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "export/formats.h"
+#include "export/gzip.h"
 #include "export/pprof_message.h"
 #include "export/view.h"
 #include "profile/estimate.h"
@@ -156,6 +158,10 @@ std::string QualityComment(const Quality& quality) {
       text += std::string(" ") + figure.name + "=" + std::to_string(value);
   }
   return text;
+}
+
+std::string EncodePprofFile(const ExportedHeap& heap) {
+  return Gzip(EncodePprof(heap.profile, heap.dump, heap.about));
 }
 
 std::string EncodePprof(const TargetProfile& profile,

@@ -1,8 +1,9 @@
-#include "export/speedscope.h"
+// A heap as JSON for speedscope.app.
 
 #include <nlohmann/json.hpp>
 
 #include "base/utf8.h"
+#include "export/formats.h"
 #include "export/stack_functions.h"
 
 namespace heapprofd {
@@ -25,29 +26,26 @@ Json FramesOf(const StackFunctions& functions) {
 
 }  // namespace
 
-std::string EncodeSpeedscope(const TargetProfile& profile,
-                             const HeapDump& dump,
-                             View view,
-                             const std::string& title) {
-  const StackFunctions functions(profile);
+std::string EncodeSpeedscope(const ExportedHeap& heap) {
+  const StackFunctions functions(heap.profile);
   Json samples = Json::array();
   Json weights = Json::array();
   int64_t total = 0;
-  for (const auto& [callsite, totals] : dump.callsites) {
-    const int64_t value = ValueOf(totals, view);
+  for (const auto& [callsite, totals] : heap.dump.callsites) {
+    const int64_t value = ValueOf(totals, heap.view);
     if (value == 0)
       continue;
     samples.push_back(functions.Of(callsite));
     weights.push_back(value);
     total += value;
   }
-  const bool is_space = view == View::kSpace || view == View::kAllocSpace;
+  const bool is_space = heap.view == View::kSpace || heap.view == View::kAllocSpace;
   const Json json = {{"$schema", "https://www.speedscope.app/file-format-schema.json"},
                      {"exporter", "heap_profile"},
-                     {"name", ToUtf8(title)},
+                     {"name", ToUtf8(heap.title)},
                      {"shared", {{"frames", FramesOf(functions)}}},
                      {"profiles", Json::array({{{"type", "sampled"},
-                                                {"name", ToUtf8(title)},
+                                                {"name", ToUtf8(heap.title)},
                                                 {"unit", is_space ? "bytes" : "none"},
                                                 {"startValue", 0},
                                                 {"endValue", total},

@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "export/formats.h"
 #include "query/allocators.h"
 #include "query/dump_values.h"
 #include "query/stacks/stack_order.h"
@@ -267,6 +268,10 @@ Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& o
                       " MiB together; heap_profile query reads the file");
   facts["version"] = options.version;
   facts["is_served"] = options.is_served;
+  if (options.is_served) {
+    for (const ExportFormat& format : kExportFormats)
+      facts["export_formats"].push_back(format.name);
+  }
   for (const ExampleQuery& example : kExampleQueries) {
     if (options.is_served)
       facts["examples"].push_back({example.title, example.sql});

@@ -1044,6 +1044,25 @@ class BrowserTest(WithPage, WithRecording):
         self.page.evaluate("heapReport.set({filters: [{kind: 'from', text: 'load', exact: true}]})")
         self.assertEqual(self.saved("folded").read_text(), "load;parse 70\nload;load 20\n")
 
+    def test_files_are_those_that_the_command_writes_of_the_same_heap(self):
+        """Two encoders, in two languages (docs/adding.md)."""
+        def exported(kind):
+            file = self.directory / ("command." + kind)
+            subprocess.run([HEAP_PROFILE, "export", "--format", kind, "-o", file, self.directory / "both.folded"], check=True)
+            return file
+
+        def stacks_in(file):
+            read = json.loads(file.read_text())
+            (profile,) = read["profiles"]
+            names = [frame["name"] for frame in read["shared"]["frames"]]
+            return sorted(([names[i] for i in sample], weight) for sample, weight in zip(profile["samples"], profile["weights"]))
+
+        self.open(self.folded('main;load;parse 70\nmain;load;load 20\nmain;=say "<hi>", 1 10\nother 3\n', "both"))
+        for kind in ("folded", "csv"):
+            self.assertEqual(sorted(self.saved(kind).read_text().splitlines()), sorted(exported(kind).read_text().splitlines()), kind)
+        self.assertEqual(stacks_in(self.saved("speedscope.json")), stacks_in(exported("speedscope")))
+        self.assertEqual(self.functions_in(self.saved("pb.gz")), self.functions_in(exported("pprof")))
+
     def test_a_saved_pprof_profile_has_all_values_of_the_recording(self):
         self.open(self.trace.parent / "report.html", "#moment=0")
         profile = pprof_pb2.Profile()

@@ -10,9 +10,7 @@
 
 #include "cli/results/summary.h"
 #include "engine/target/test_target.h"
-#include "export/folded.h"
-#include "export/pprof.h"
-#include "export/view.h"
+#include "export/formats.h"
 #include "trace/dump_messages.h"
 
 namespace heapprofd {
@@ -57,8 +55,8 @@ void Export(const TargetProfile& profile) {
         !std::isfinite(totals.allocated.bytes_variance))
       abort();
   }
-  EncodePprof(profile, dump, {});
-  EncodeFolded(profile, dump, View::kSpace);
+  for (const ExportFormat& format : kExportFormats)
+    format.encode({profile, dump});
   ProcessResult result;
   result.profile = &profile;
   result.history = {dump.peak_total.bytes, 0, dump.peak_total.bytes};

@@ -6,7 +6,7 @@
 #include "base/print.h"
 #include "cli/command_table.h"
 #include "cli/flag_values.h"
-#include "cli/inspect/export_formats.h"
+#include "cli/inspect/export_choice.h"
 #include "cli/open_traces.h"
 #include "cli/output_file.h"
 
@@ -97,7 +97,7 @@ CommandLine ExportLine() {
           std::string("The state is that of the heap's last dump. heap_profile traceconv "
                       "profile makes\npprof files of all dumps and processes. The exit "
                       "code is 4 when the file has\nnothing to export.\n")};
-  for (const ExportFormat& format : ExportFormats())
+  for (const ExportFormat& format : kExportFormats)
     text.words.push_back({format.name, format.help});
   return {.text = std::move(text),
           .flags = ExportFlags(*options),

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/flag_values.h"
-#include "cli/inspect/export_formats.h"
+#include "cli/inspect/export_choice.h"
 #include "query/dump_values.h"
 #include "report/json_rows.h"
 

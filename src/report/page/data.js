@@ -241,6 +241,7 @@ class Report {
     const facts = JSON.parse(new TextDecoder().decode(reader.block()));
     this.version = facts.version;
     this.isServed = facts.is_served;
+    this.exportFormats = facts.export_formats;  // of a served page
     this.examples = facts.examples;  // titles and queries, where SQL is answered
     this.source = facts.source;  // answers and texts, where they are in the page
     this.files = facts.files.map(printable);

@@ -27,6 +27,6 @@ function errorText(error) {
 function exportLinks(app) {
   if (isManaged(app.heap.end.dump)) return quiet("heap_profile export writes files of other heaps, not of managed ones.");
   const parameters = { heap: app.heap.name, view: app.state.view, upid: app.heap.upid };
-  return make("p", {}, "As heap_profile export writes them, all of the heap's end: ", ...["pprof", "folded", "speedscope", "csv"].flatMap((format) =>
+  return make("p", {}, "As heap_profile export writes them, all of the heap's end: ", ...app.report.exportFormats.flatMap((format) =>
     [make("a", { href: "api/export?" + new URLSearchParams({ format, ...parameters }), download: "" }, format), " "]));
 }

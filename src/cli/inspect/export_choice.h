@@ -1,26 +1,16 @@
-// A heap of a file in the formats of other programs: what `heap_profile export` writes
-// and the page of `heap_profile view` offers.
+// Which heap of a file is exported, and how: what `heap_profile export` and the page of
+// `heap_profile view` ask for.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 
 #include "base/status.h"
 #include "cli/inspect/comparison.h"
-#include "export/view.h"
+#include "export/formats.h"
 
 namespace heapprofd {
-
-struct ExportFormat {
-  const char* name;
-  const char* help;
-  const char* suffix;  // of files
-  std::string (*encode)(const ChosenHeap&, View);
-};
-
-std::span<const ExportFormat> ExportFormats();
 
 // What of a file is exported. `option` begins the text of errors: "--view ".
 struct ExportChoice {

@@ -1,59 +1,37 @@
-#include "cli/inspect/export_formats.h"
+#include "cli/inspect/export_choice.h"
 
 #include <vector>
 
 #include "cli/flag_table.h"
 #include "cli/flag_values.h"
 #include "cli/results/process_name.h"
-#include "export/folded.h"
-#include "export/functions_csv.h"
-#include "export/gzip.h"
-#include "export/pprof.h"
 #include "export/selection.h"
-#include "export/speedscope.h"
 
 namespace heapprofd {
 namespace {
 
-std::string ExportTitle(const ChosenHeap& heap) {
-  return ProcessName(*heap.profile) + ", " + heap.heap->heap_name;
-}
-
-std::string Pprof(const ChosenHeap& chosen, View /*all of them are in it*/) {
+// What the file says about it beside its values.
+ExportedHeap WithTitles(const ChosenHeap& chosen, View view) {
+  ExportedHeap heap{
+      .profile = *chosen.profile,
+      .dump = *chosen.heap,
+      .view = view,
+      .title = ProcessName(*chosen.profile) + ", " + chosen.heap->heap_name};
   const OpenedFile& file = *chosen.file;
-  PprofOptions options;
   for (const auto& process : file.processes) {
     if (&process->profile() != chosen.profile)
       continue;
     const PprofMessage::Header header = HeaderAt(
         file.trace(), static_cast<int64_t>(chosen.heap->end_ns), process->upid());
-    options.time_unix_ns = header.time_unix_ns;
-    options.comments = header.comments;
+    heap.about.time_unix_ns = header.time_unix_ns;
+    heap.about.comments = header.comments;
   }
   if (chosen.heap->sampling_interval > 1)
-    options.comments.push_back("sampling interval: " +
-                               std::to_string(chosen.heap->sampling_interval) + " bytes");
-  return Gzip(EncodePprof(*chosen.profile, *chosen.heap, options));
+    heap.about.comments.push_back(
+        "sampling interval: " + std::to_string(chosen.heap->sampling_interval) +
+        " bytes");
+  return heap;
 }
-
-std::string Folded(const ChosenHeap& heap, View view) {
-  return EncodeFolded(*heap.profile, *heap.heap, view);
-}
-
-std::string Speedscope(const ChosenHeap& heap, View view) {
-  return EncodeSpeedscope(*heap.profile, *heap.heap, view, ExportTitle(heap));
-}
-
-std::string Csv(const ChosenHeap& heap, View view) {
-  return EncodeFunctionsCsv(*heap.profile, *heap.heap, view);
-}
-
-constexpr ExportFormat kFormats[] = {
-    {"pprof", "all four views, gzip: go tool pprof, speedscope.app", "pb.gz", Pprof},
-    {"folded", "a line per stack: flamegraph.pl, inferno", "folded", Folded},
-    {"speedscope", "JSON: speedscope.app", "speedscope.json", Speedscope},
-    {"csv", "a row per function: itself, total", "csv", Csv},
-};
 
 struct NamedView {
   const char* name;
@@ -73,6 +51,14 @@ std::vector<std::string> NamesOf(const Rows& rows) {
   for (const auto& row : rows)
     names.emplace_back(row.name);
   return names;
+}
+
+// "use A, B or C".
+std::string UseOneOf(const std::vector<std::string>& names) {
+  std::string text = "use ";
+  for (size_t i = 0; i < names.size(); ++i)
+    text.append(i == 0 ? "" : i + 1 < names.size() ? ", " : " or ").append(names[i]);
+  return text;
 }
 
 // What the choice leaves of the file.
@@ -112,20 +98,16 @@ HeapDump AtMaximum(HeapDump heap) {
 
 }  // namespace
 
-std::span<const ExportFormat> ExportFormats() {
-  return kFormats;
-}
-
 Status ExportChoice::SetFormat(const std::string& option, const std::string& name) {
-  for (const ExportFormat& known : kFormats) {
+  for (const ExportFormat& known : kExportFormats) {
     if (known.name == name) {
       format = &known;
       return {};
     }
   }
-  return Invalid(
-      "cannot use " + option + name + ": there is no such format; " +
-      DidYouMean(name, NamesOf(kFormats), "use pprof, folded, speedscope or csv"));
+  const std::vector<std::string> names = NamesOf(kExportFormats);
+  return Invalid("cannot use " + option + name + ": there is no such format; " +
+                 DidYouMean(name, names, UseOneOf(names)));
 }
 
 Status ExportChoice::SetView(const std::string& option, const std::string& name) {
@@ -135,9 +117,9 @@ Status ExportChoice::SetView(const std::string& option, const std::string& name)
       return {};
     }
   }
+  const std::vector<std::string> names = NamesOf(kViews);
   return Invalid("cannot use " + option + name + ": there is no such view; " +
-                 DidYouMean(name, NamesOf(kViews),
-                            "use space, objects, alloc_space or alloc_objects"));
+                 DidYouMean(name, names, UseOneOf(names)));
 }
 
 Status ExportChoice::SetPid(const std::string& option, const std::string& text) {
@@ -153,7 +135,7 @@ Result<std::string> Export(const OpenedFile& file, const ExportChoice& choice) {
     at_maximum = AtMaximum(*heap.heap);
     heap.heap = &at_maximum;
   }
-  return choice.format->encode(heap, choice.view);
+  return choice.format->encode(WithTitles(heap, choice.view));
 }
 
 }  // namespace heapprofd
