@@ -92,8 +92,10 @@ TEST(HeapGraphPprofTest, PathsThatAreTooLongAreCutAndLoseNothing) {
   TraceBuilder builder(&trace);
   HeapGraphTables& tables = trace.heap_graph;
   tables.classes.push_back({.name = builder.Intern("Element")});
-  tables.graphs.push_back(
-      {.upid = builder.ProcessOf(1), .ts = 5, .heap_size = {}, .object_count = kLength});
+  tables.graphs.push_back({.upid = builder.processes().ProcessOf(1),
+                           .ts = 5,
+                           .heap_size = {},
+                           .object_count = kLength});
   for (uint32_t i = 0; i < kLength; ++i) {
     tables.objects.graph.push_back(0);
     tables.objects.type.push_back(0);

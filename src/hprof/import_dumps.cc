@@ -40,7 +40,7 @@ Status ImportDumps(const std::string& path,
     if (!damage.empty())
       notes->push_back(damage);
   }
-  builder->BeginSource();
+  builder->processes().BeginSource();
   source.upid = AddNamedProcess(FileName(path), *builder);
   source.kept = kept;
   source.contents = contents;

@@ -54,7 +54,7 @@ void AddStack(const FoldedLine& line, TraceBuilder& builder) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   if (callsite != kNoId)
-    builder.AddAllocation(callsite, 0, line.value);
+    builder.dumps().AddAllocation(callsite, 0, line.value);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ Result<ImportReport> ImportFolded(ByteSource& source,
   ImportedDump dump;
   dump.upid = AddNamedProcess(FileName(name), builder);
   dump.heap_name = builder.Intern("folded");
-  builder.BeginDump(dump);
+  builder.dumps().Begin(dump);
   std::string_view line;
   while (true) {
     Result<bool> is_line = lines.Next(&line);

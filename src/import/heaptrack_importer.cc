@@ -130,13 +130,15 @@ class HeaptrackImporter {
       dump.exact_alloc_calls += static_cast<uint64_t>(totals.alloc_count);
       dump.exact_alloc_bytes += static_cast<uint64_t>(totals.alloc_size);
     }
-    builder_.BeginDump(dump);
+    builder_.dumps().Begin(dump);
     for (size_t stack = 1; stack < totals_.size(); ++stack) {
       if (callsites_[stack] == kNoId)
         continue;
       const StackTotals& totals = totals_[stack];
-      builder_.AddAllocation(callsites_[stack], totals.alloc_count, totals.alloc_size);
-      builder_.AddAllocation(callsites_[stack], -totals.free_count, -totals.free_size);
+      builder_.dumps().AddAllocation(callsites_[stack], totals.alloc_count,
+                                     totals.alloc_size);
+      builder_.dumps().AddAllocation(callsites_[stack], -totals.free_count,
+                                     -totals.free_size);
     }
   }
 

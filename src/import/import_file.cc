@@ -160,7 +160,7 @@ Result<ImportReport> ImportBytes(ByteSource& source,
   if (format == FileFormat::kUnknown)
     return UnknownFormat(name, head);
   PrefixedSource whole(std::move(head), &inflated);
-  builder.BeginSource();
+  builder.processes().BeginSource();
   HPD_TRY_ASSIGN(ImportReport report, ImportAs(format, whole, name, builder));
   if (report.damage.empty() && inflated.is_truncated())
     report.damage = "its compressed data end too early";

@@ -265,7 +265,7 @@ class PprofImporter {
       dump.start_ts = time_ns_ - duration_ns_;
     dump.sampling_interval = period_;
     dump.original_sampling_interval = period_;
-    builder_.BeginDump(dump);
+    builder_.dumps().Begin(dump);
   }
 
   uint32_t MappingOf(const PprofLocation& location, uint64_t* rel_pc) {
@@ -383,15 +383,15 @@ class PprofImporter {
     const int64_t live_count = ValueAt(figures_.live_count);
     const int64_t live_size = ValueAt(figures_.live_size);
     if (!has_total) {
-      builder_.AddAllocation(callsite, live_count, live_size);
+      builder_.dumps().AddAllocation(callsite, live_count, live_size);
       return;
     }
     const int64_t count = ValueAt(figures_.alloc_count);
     const int64_t size = ValueAt(figures_.alloc_size);
-    builder_.AddAllocation(callsite, count, size);
+    builder_.dumps().AddAllocation(callsite, count, size);
     if (has_live)
-      builder_.AddAllocation(callsite, std::min<int64_t>(live_count - count, 0),
-                             std::min<int64_t>(live_size - size, 0));
+      builder_.dumps().AddAllocation(callsite, std::min<int64_t>(live_count - count, 0),
+                                     std::min<int64_t>(live_size - size, 0));
   }
 
   static constexpr uint64_t kFirstMadeUpPc = uint64_t{1} << 63;

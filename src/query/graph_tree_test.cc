@@ -56,7 +56,7 @@ class GraphTreeTest : public testing::Test {
   void AddReferences() {
     HeapGraphTables& tables = trace_.heap_graph;
     const auto objects = static_cast<uint32_t>(owners_.size());
-    tables.graphs.push_back({.upid = builder_.ProcessOf(1),
+    tables.graphs.push_back({.upid = builder_.processes().ProcessOf(1),
                              .ts = 5,
                              .heap_size = {},
                              .object_count = objects});

@@ -16,14 +16,14 @@ class GrowthFunctionTest : public testing::Test {
  protected:
   GrowthFunctionTest() : builder_(&trace_) {
     ImportedDump dump;
-    dump.upid = builder_.ProcessOf(1);
-    builder_.BeginDump(dump);
+    dump.upid = builder_.processes().ProcessOf(1);
+    builder_.dumps().Begin(dump);
   }
 
   // One of `name` that holds something; `rel_pc` tells it apart.
   uint32_t AddCallsite(const char* name, uint64_t rel_pc) {
     const uint32_t frame = builder_.InternFrame(builder_.Intern(name), kNoId, rel_pc);
-    builder_.AddAllocation(builder_.InternCallsite(kNoId, frame), 1, 10);
+    builder_.dumps().AddAllocation(builder_.InternCallsite(kNoId, frame), 1, 10);
     return frame;
   }
 

@@ -43,16 +43,16 @@ std::unique_ptr<ImportedTrace> SmallTrace() {
   const char* names[] = {"main", "_ZN3foo3barEv", "malloc"};
   uint32_t callsite = kNoId;
   ImportedDump dump;
-  dump.upid = builder.ProcessOf(42);
+  dump.upid = builder.processes().ProcessOf(42);
   dump.heap_name = builder.Intern("libc.malloc");
   for (int64_t ts = 1; ts <= 3; ++ts) {
     dump.ts = ts * 100;
-    builder.BeginDump(dump);
+    builder.dumps().Begin(dump);
     for (uint64_t i = 0; i < 3; ++i) {
       callsite = builder.InternCallsite(
           callsite, builder.InternFrame(builder.Intern(names[i]), row, i));
-      builder.AddAllocation(callsite, 1, static_cast<int64_t>(i) * 10);
-      builder.AddAllocation(callsite, -1, -5);
+      builder.dumps().AddAllocation(callsite, 1, static_cast<int64_t>(i) * 10);
+      builder.dumps().AddAllocation(callsite, -1, -5);
     }
   }
   return trace;

@@ -57,7 +57,7 @@ class BufferOwnersTest : public testing::Test {
   void AddReferencesOfAll() {
     HeapGraphTables& heap = trace_.heap_graph;
     const auto objects = static_cast<uint32_t>(owners_.size());
-    heap.graphs.push_back({.upid = builder_.ProcessOf(1),
+    heap.graphs.push_back({.upid = builder_.processes().ProcessOf(1),
                            .ts = 5,
                            .first_object = 0,
                            .object_count = objects});

@@ -193,7 +193,7 @@ class ReportThreadsTest : public ReportDataTest {
   // `size` bytes in `count` blocks at the last stack, half of them live.
   void AddToThread(int64_t tid, int64_t size, int64_t count) {
     const auto callsite = trace_->allocations.callsite.span().back();
-    const uint32_t utid = tid == 0 ? kNoId : builder_.ThreadOf(tid, 0);
+    const uint32_t utid = tid == 0 ? kNoId : builder_.processes().ThreadOf(tid, 0);
     for (const ShapeKind kind : {ShapeKind::kAllocatedSize, ShapeKind::kLiveSize}) {
       const int64_t divisor = kind == ShapeKind::kLiveSize ? 2 : 1;
       AddShape(kind, 3, callsite, size / divisor);
@@ -292,7 +292,7 @@ void AddHeapGraph(uint32_t length, TraceBuilder* builder) {
   HeapGraphTables& tables = builder->trace().heap_graph;
   const auto graph = static_cast<uint32_t>(tables.graphs.size());
   const auto first = static_cast<uint32_t>(tables.objects.graph.size());
-  tables.graphs.push_back({.upid = builder->ProcessOf(1),
+  tables.graphs.push_back({.upid = builder->processes().ProcessOf(1),
                            .ts = 5 + graph,
                            .heap_size = {},
                            .first_object = first,
@@ -390,7 +390,7 @@ TEST_F(ReportDataTest, OtherHeapsLeaveRoomForTheLastGraph) {
 // byte more that another callsite which reads the same allocated.
 void AddBuffers(uint32_t owners, TraceBuilder* builder) {
   HeapGraphTables& tables = builder->trace().heap_graph;
-  tables.graphs.push_back({.upid = builder->ProcessOf(1),
+  tables.graphs.push_back({.upid = builder->processes().ProcessOf(1),
                            .ts = 5,
                            .first_object = 0,
                            .object_count = 2 * owners + 1});
@@ -438,8 +438,8 @@ TEST_F(ReportDataTest, OfTooManyGroupsOfBuffersThoseThatAreThereAreWhole) {
     return builder_.InternCallsite(
         kNoId, builder_.InternFrame(builder_.Intern("main"), kNoId, place));
   };
-  builder_.AddLiveBlock(main_at(0), 4096, 100);
-  builder_.AddLiveBlock(main_at(8), 8192, 1);
+  builder_.dumps().AddLiveBlock(main_at(0), 4096, 100);
+  builder_.dumps().AddLiveBlock(main_at(8), 8192, 1);
   const Decoder decoded = Encode();
   const nlohmann::json& rows = decoded.facts["buffers"]["rows"];
   ASSERT_EQ(rows.size(), kMost);
@@ -647,27 +647,28 @@ void AddRandomStacks(TraceBuilder& builder) {
   }
   for (const int64_t ts : {10, 20}) {
     ImportedDump dump;
-    dump.upid = builder.ProcessOf(7);
+    dump.upid = builder.processes().ProcessOf(7);
     dump.heap_name = builder.Intern("libc.malloc");
     dump.ts = ts;
-    builder.BeginDump(dump);
+    builder.dumps().Begin(dump);
     for (const std::vector<uint32_t>& stack : stacks) {
       if (random() % 3 == 0)
         continue;
       const uint32_t id = builder.InternWhole(stack);
-      builder.AddAllocation(id, 2, static_cast<int64_t>(1 + random() % 1000));
+      builder.dumps().AddAllocation(id, 2, static_cast<int64_t>(1 + random() % 1000));
       if (random() % 4 == 0)
-        builder.AddAllocation(id, -1, -static_cast<int64_t>(random() % 1000));
-      builder.AddEstimate(id, {.live_bytes_error = static_cast<double>(random() % 90),
-                               .live_count_error = 1,
-                               .allocated_bytes_error = 2,
-                               .alloc_count_error = 3,
-                               .peak_bytes = static_cast<int64_t>(random() % 50),
-                               .peak_count = 1});
-      builder.AddShape(id, {.kind = ShapeKind::kTemporary,
-                            .log2 = 0,
-                            .count = static_cast<int64_t>(random()),
-                            .size = 5});
+        builder.dumps().AddAllocation(id, -1, -static_cast<int64_t>(random() % 1000));
+      builder.dumps().AddEstimate(id,
+                                  {.live_bytes_error = static_cast<double>(random() % 90),
+                                   .live_count_error = 1,
+                                   .allocated_bytes_error = 2,
+                                   .alloc_count_error = 3,
+                                   .peak_bytes = static_cast<int64_t>(random() % 50),
+                                   .peak_count = 1});
+      builder.dumps().AddShape(id, {.kind = ShapeKind::kTemporary,
+                                    .log2 = 0,
+                                    .count = static_cast<int64_t>(random()),
+                                    .size = 5});
     }
   }
 }

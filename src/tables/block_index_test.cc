@@ -17,9 +17,9 @@ class BlockIndexTest : public testing::Test {
   void List(uint32_t upid, std::initializer_list<Block> blocks) {
     ImportedDump dump;
     dump.upid = upid;
-    builder_.BeginDump(dump);
+    builder_.dumps().Begin(dump);
     for (const auto& [address, size] : blocks)
-      builder_.AddLiveBlock(0, address, size);
+      builder_.dumps().AddLiveBlock(0, address, size);
   }
 
   ImportedTrace trace_;

@@ -31,6 +31,8 @@
 
 namespace heapprofd {
 
+inline constexpr size_t kMostTableRows = kNoId - 1;  // their numbers are ids
+
 // `process`. Row 0 stands for the kernel's idle process and for what belongs to none.
 struct ImportedProcess {
   int64_t pid = 0;

@@ -86,16 +86,16 @@ void StackInterner::PrefetchCallsites() {
   };
   for (const Stack& stack : stacks) {
     if (has_frame(stack))
-      builder_->PrefetchCallsite(stack.parent, frame_of(stack));
+      builder_->callsites().Prefetch(stack.parent, frame_of(stack));
   }
   for (Stack& stack : stacks) {
     if (has_frame(stack))
-      stack.row = builder_->LikelyCallsite(stack.parent, frame_of(stack));
+      stack.row = builder_->callsites().Likely(stack.parent, frame_of(stack));
   }
   for (Stack& stack : stacks) {
     if (!has_frame(stack))
       continue;
-    if (!builder_->IsCallsite(stack.row, stack.parent, frame_of(stack))) {
+    if (!builder_->callsites().Is(stack.row, stack.parent, frame_of(stack))) {
       stack.depth = stack.end - stack.begin;  // a new one
     } else {
       stack.parent = stack.row;
@@ -134,7 +134,7 @@ void StackInterner::PrefetchNew(uint32_t parent,
   constexpr size_t kMaxCalls = 64;
   const size_t end = std::min(frames.size(), depth + kMaxCalls);
   for (; depth < end; ++depth, ++parent) {
-    builder_->PrefetchCallsite(parent, frames[depth]);
+    builder_->callsites().Prefetch(parent, frames[depth]);
     if (depth % kRun == 0 && frames.size() - depth >= kRun)
       run_index_.Prefetch(HashOfRun(parent, &frames[depth]));
   }

@@ -22,7 +22,7 @@ constexpr int64_t kPage = 4096;
 }  // namespace
 
 LiveTrace::LiveTrace(int fd) : fd_(fd) {
-  builder_.BeginSource();
+  builder_.processes().BeginSource();
 }
 
 // False: nothing has come.
@@ -64,7 +64,7 @@ Result<bool> LiveTrace::Update() {
   if (!has_more || known == dumps_known_)
     return false;
   importer_.ConvertTimes();
-  builder_.KeepLastDumps();
+  builder_.dumps().KeepLast();
   dumps_known_ = trace_.dumps.size();
   RestoreHeaps();
   return true;

@@ -76,7 +76,7 @@ void ImportArtMetadata(TraceBuilder& builder,
                        std::string_view message,
                        int64_t ts) {
   ArtMetadata read = Read(builder, message);
-  const uint32_t upid = builder.ProcessOf(read.pid);
+  const uint32_t upid = builder.processes().ProcessOf(read.pid);
   ImportedTrace& trace = builder.trace();
   if (upid != 0 && !read.process_name.empty() && trace.processes[upid].name == kNoId)
     trace.processes[upid].name = builder.Intern(read.process_name);

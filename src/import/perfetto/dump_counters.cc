@@ -64,7 +64,7 @@ void ImportUnsampledChildren(TraceBuilder& builder, std::string_view message) {
     else if (count < std::size(counts))
       *counts[count] = reader.Uint();
   }
-  row.upid = builder.ImageOf(pid, profiling_start);
+  row.upid = builder.processes().ImageOf(pid, profiling_start);
   builder.trace().unsampled_children.push_back(row);
 }
 

@@ -43,7 +43,8 @@ void ImportProcessEnd(TraceBuilder& builder, std::string_view message) {
     return;
   ProcessEnd end = ReadProcessEnd(message);
   trace.process_end_bytes += MemoryOf(end);
-  const uint32_t upid = builder.ImageOf(end.pid, static_cast<int64_t>(end.start_ns));
+  const uint32_t upid =
+      builder.processes().ImageOf(end.pid, static_cast<int64_t>(end.start_ns));
   trace.processes[upid].end = static_cast<uint32_t>(trace.process_ends.size());
   trace.process_ends.push_back(std::move(end));
 }

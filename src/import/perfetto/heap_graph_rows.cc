@@ -327,7 +327,8 @@ void HeapGraphQueue::End(HeapGraphDump* dump) {
   dump->is_complete = true;
   while (!dumps_.empty() && dumps_.front()->is_complete) {
     HeapGraphDump& first = *dumps_.front();
-    GraphRows(first, builder_).AddTo(RowAt(builder_->ProcessOf(first.pid), first.ts));
+    GraphRows(first, builder_)
+        .AddTo(RowAt(builder_->processes().ProcessOf(first.pid), first.ts));
     dumps_.pop_front();
   }
 }

@@ -26,8 +26,8 @@ struct ProfileDecoder::Sample {
   bool is_peak = false;
   bool has_estimate = false;
   bool has_cumulative = false;
-  TraceBuilder::CallsiteTotalsAtEnd cumulative;
-  TraceBuilder::CallsiteEstimate estimate;
+  DumpRows::CallsiteTotalsAtEnd cumulative;
+  DumpRows::CallsiteEstimate estimate;
 };
 
 void ProfileDecoder::Do(const DecodeStep& step) {
@@ -56,7 +56,7 @@ void ProfileDecoder::Do(const StackStep& step) {
 }
 
 void ProfileDecoder::Do(const SampleStep& step) {
-  builder_->BeginRows(step.dump);
+  builder_->dumps().GoOn(step.dump);
   if (!AddSamples(step, heaps_[{step.upid, step.heap_name}]))
     builder_->trace().stats.Count(StatId::kPacketParserError);
 }
@@ -106,7 +106,7 @@ uint32_t ProfileDecoder::FindCallstack(uint64_t iid) const {
 }
 
 bool ProfileDecoder::ReadSample(std::string_view bytes, Sample& sample) {
-  TraceBuilder::CallsiteEstimate& estimate = sample.estimate;
+  DumpRows::CallsiteEstimate& estimate = sample.estimate;
   const auto set_estimate = [&](auto& value, auto read) {
     value = read;
     sample.has_estimate = true;
@@ -198,7 +198,7 @@ bool ProfileDecoder::AddSamples(const SampleStep& step, Heap& heap) {
 }
 
 bool ProfileDecoder::AddShape(std::string_view bytes, uint32_t upid) {
-  TraceBuilder::CallsiteShape shape;
+  DumpRows::CallsiteShape shape;
   uint64_t callstack = 0;
   uint64_t kind = 0;
   uint64_t log2 = 0;
@@ -227,7 +227,7 @@ bool ProfileDecoder::AddShape(std::string_view bytes, uint32_t upid) {
         shape.count_error = reader.Double();
         break;
       case ShapeField::kTid:
-        shape.utid = builder_->FindThread(Signed(reader.Uint()), upid);
+        shape.utid = builder_->processes().FindThread(Signed(reader.Uint()), upid);
         break;
       default:
         break;
@@ -239,7 +239,7 @@ bool ProfileDecoder::AddShape(std::string_view bytes, uint32_t upid) {
   shape.kind = static_cast<ShapeKind>(kind);
   shape.log2 = static_cast<uint8_t>(std::min(log2, kMaxLog2));
   if (const uint32_t callsite = FindCallstack(callstack); callsite != kNoId)
-    builder_->AddShape(callsite, shape);
+    builder_->dumps().AddShape(callsite, shape);
   else
     builder_->trace().stats.Count(StatId::kStackprofileInvalidCallstackId);
   return true;
@@ -269,7 +269,7 @@ bool ProfileDecoder::AddLiveBlocks(std::string_view bytes) {
   for (size_t i = 0; i < deltas.size(); ++i) {
     address += deltas[i];
     if (const uint32_t callsite = FindCallstack(callstacks[i]); callsite != kNoId)
-      builder_->AddLiveBlock(callsite, address, sizes[i]);
+      builder_->dumps().AddLiveBlock(callsite, address, sizes[i]);
     else
       builder_->trace().stats.Count(StatId::kStackprofileInvalidCallstackId);
   }
@@ -301,9 +301,9 @@ void ProfileDecoder::AddSample(const Sample& sample, const SampleStep& step, Hea
     builder_->trace().dumps[step.dump].is_peak = true;
   AddRows(sample, step, totals);
   if (sample.is_peak && sample.has_cumulative)
-    builder_->AddCumulative(totals.callsite, sample.cumulative, sample.estimate);
+    builder_->dumps().AddCumulative(totals.callsite, sample.cumulative, sample.estimate);
   else if (sample.has_estimate)
-    builder_->AddEstimate(totals.callsite, sample.estimate);
+    builder_->dumps().AddEstimate(totals.callsite, sample.estimate);
 }
 
 void ProfileDecoder::AddRows(const Sample& sample,
@@ -321,9 +321,9 @@ void ProfileDecoder::AddRows(const Sample& sample,
     builder_->trace().stats.Add(StatId::kHeapprofdMalformedPacket, step.upid, 1);
     return;
   }
-  builder_->AddAllocation(totals.callsite, alloc_count, allocated);
+  builder_->dumps().AddAllocation(totals.callsite, alloc_count, allocated);
   if (!step.frees_are_unknown)
-    builder_->AddAllocation(totals.callsite, -free_count, -freed);
+    builder_->dumps().AddAllocation(totals.callsite, -free_count, -freed);
   totals.allocated = sample.allocated;
   totals.freed = sample.freed;
   totals.alloc_count = sample.alloc_count;

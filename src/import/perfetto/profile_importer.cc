@@ -135,9 +135,9 @@ ProfileImporter::Header ProfileImporter::ReadHeader(std::string_view part) const
     ReadHeaderFields(part, header, heap_name);
   } catch (const protozero::exception&) {  // counted when the samples are read
   }
-  header.dump.upid = header.profiling_start
-                         ? builder_->ImageOf(header.pid, *header.profiling_start)
-                         : builder_->ProcessOf(header.pid);
+  header.dump.upid = header.profiling_start ? builder_->processes().ImageOf(
+                                                  header.pid, *header.profiling_start)
+                                            : builder_->processes().ProcessOf(header.pid);
   header.dump.heap_name = builder_->Intern(heap_name);
   header.frees_are_unknown = heap_name == "com.android.art";
   return header;
@@ -258,7 +258,7 @@ uint32_t ProfileImporter::BeginDump(const Header& header, bool is_finalized) {
     qualities.push_back(*header.quality);
   }
   CountFlags(header);
-  return builder_->BeginDump(dump);
+  return builder_->dumps().Begin(dump);
 }
 
 void ProfileImporter::AddThreads(const Header& header, uint32_t dump) {
@@ -298,7 +298,7 @@ ThreadTotals ProfileImporter::ReadThread(std::string_view message, uint32_t upid
   }
   if (tid == 0)
     return row;
-  row.utid = builder_->ThreadOf(tid, upid);
+  row.utid = builder_->processes().ThreadOf(tid, upid);
   if (!name.empty())
     builder_->trace().threads[row.utid].name = builder_->Intern(name);
   return row;

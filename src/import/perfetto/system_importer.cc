@@ -86,10 +86,11 @@ void ImportProcess(TraceBuilder& builder, std::string_view message) {
     }
   }
   // The parent first, as Perfetto numbers processes.
-  const uint32_t parent_upid = parent > 0 ? builder.ProcessOf(parent) : kNoId;
-  const uint32_t upid = profiling_start ? builder.ImageOf(pid, *profiling_start)
-                        : start         ? builder.StartedProcessOf(pid, *start)
-                                        : builder.ProcessOf(pid);
+  const uint32_t parent_upid = parent > 0 ? builder.processes().ProcessOf(parent) : kNoId;
+  const uint32_t upid = profiling_start
+                            ? builder.processes().ImageOf(pid, *profiling_start)
+                        : start ? builder.processes().StartedProcessOf(pid, *start)
+                                : builder.processes().ProcessOf(pid);
   if (upid == 0)
     return;
   ImportedProcess& process = builder.trace().processes[upid];
@@ -116,7 +117,8 @@ void ImportThread(TraceBuilder& builder, std::string_view message) {
     else if (reader.field() == field::ProcessTree::Thread::kTgid)
       tgid = reader.Int();
   }
-  const uint32_t thread = builder.ThreadOf(tid, builder.ProcessOf(tgid));
+  const uint32_t thread =
+      builder.processes().ThreadOf(tid, builder.processes().ProcessOf(tgid));
   if (!name.empty())
     builder.trace().threads[thread].name = builder.Intern(name);
 }
@@ -155,7 +157,7 @@ void ImportCounters(TraceBuilder& builder, std::string_view message, int64_t ts)
     if (pid_reader.field() == field::ProcessStats::Process::kPid)
       pid = pid_reader.Int();
   }
-  const uint32_t upid = builder.ProcessOf(pid);
+  const uint32_t upid = builder.processes().ProcessOf(pid);
   MessageReader reader(message);
   while (reader.Next()) {
     for (const CounterField& counter : kCounterFields) {
@@ -293,7 +295,7 @@ void ImportSmaps(TraceBuilder& builder, std::string_view message, int64_t ts) {
   MessageReader pid_reader(message);
   while (pid_reader.Next()) {
     if (pid_reader.field() == field::SmapsPacket::kPid)
-      row.upid = builder.ProcessOf(pid_reader.Int());
+      row.upid = builder.processes().ProcessOf(pid_reader.Int());
   }
   MessageReader reader(message);
   while (reader.Next()) {

@@ -7,7 +7,7 @@ namespace heapprofd {
 Result<ReadReport> ReadTrace(ByteSource& source,
                              const std::string& name,
                              TraceBuilder& builder) {
-  builder.BeginSource();
+  builder.processes().BeginSource();
   TraceImporter importer(&builder, &source);
   HPD_TRY_ASSIGN(ReadReport report,
                  ReadPackets(source, name,
