@@ -1,7 +1,7 @@
 #include "unwind/address_space.h"
 
 #include <algorithm>
-#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
@@ -18,13 +18,35 @@ bool IsSameCode(const MapEntry& a, const MapEntry& b) {
          a.device == b.device && a.inode == b.inode;
 }
 
+// An emulator of this architecture, a program of another one, keeps the emulated code in
+// memory that only it reads: then nothing that the kernel says is executable is for us.
+// None while it cannot be told.
+std::optional<bool> IsEmulated(std::string_view maps, OpenedFiles* files) {
+  bool runs_here = false;
+  bool has_code = false;
+  bool is_late = false;
+  ForEachMapping(maps, MapDetail::kOfCode, [&](const MapEntry& entry) {
+    if (runs_here || !entry.executable || entry.inode == 0)
+      return;
+    runs_here = files->ModuleOf(entry) != nullptr;
+    is_late |= files->is_late();
+  });
+  if (!runs_here && is_late)
+    return std::nullopt;
+  if (!runs_here) {
+    ForEachMapping(maps, MapDetail::kOfAll, [&](const MapEntry& entry) {
+      has_code = has_code || files->IsCode(entry);
+    });
+  }
+  return has_code;
+}
+
 }  // namespace
 
 struct AddressSpace::Reading {
   Reading(pid_t pid, ModuleCache* modules, uint64_t wanted_pc)
       : files(pid, modules), wanted(wanted_pc) {}
 
-  void NoteMapped(const MapEntry& entry);
   bool TakeOver(const MapEntry& entry, std::vector<PlacedCode>* before);
 
   OpenedFiles files;
@@ -32,21 +54,9 @@ struct AddressSpace::Reading {
   std::vector<PlacedCode> code;  // by address
   size_t next = 0;               // the first that may still be found of what was known
   size_t kept = 0;               // of that
-  std::vector<AddressRange> writable;
-  std::vector<Mapped> mapped;
+  MappedMemory mapped;
   RefreshOutcome outcome;
 };
-
-void AddressSpace::Reading::NoteMapped(const MapEntry& entry) {
-  if (entry.readable && entry.writable)
-    writable.push_back({.start = entry.start, .end = entry.end});
-  if (!mapped.empty() && mapped.back().end == entry.start &&
-      mapped.back().executable == entry.executable)
-    mapped.back().end = entry.end;
-  else
-    mapped.push_back(
-        {.start = entry.start, .end = entry.end, .executable = entry.executable});
-}
 
 // Both the maps and what was known `before` are in order of address.
 bool AddressSpace::Reading::TakeOver(const MapEntry& entry,
@@ -88,13 +98,13 @@ Result<RefreshOutcome> AddressSpace::Refresh(uint64_t wanted) {
   has_unopened_files_ = false;
   Reading reading(pid_, modules_, wanted);
   if (rt::kMayBeEmulated && !is_emulated_)
-    LookForEmulator(maps.text, &reading.files);
+    is_emulated_ = IsEmulated(maps.text, &reading.files);
   const bool is_emulated = is_emulated_.value_or(false);
   ForEachMapping(maps.text, is_emulated ? MapDetail::kOfAll : MapDetail::kOfCode,
                  [&](MapEntry& entry) {
                    if (is_emulated)
                      entry.executable = reading.files.IsCode(entry);
-                   reading.NoteMapped(entry);
+                   reading.mapped.Note(entry);
                    if (entry.executable && entry.path != "[vsyscall]")
                      LookAt(entry, &reading);
                  });
@@ -106,31 +116,8 @@ RefreshOutcome AddressSpace::Accept(Reading reading) {
   reading.outcome.executable_removed = reading.kept < code_.size();
   removals_ += reading.outcome.executable_removed ? 1 : 0;
   code_ = std::move(reading.code);
-  writable_ = std::move(reading.writable);
   mapped_ = std::move(reading.mapped);
   return reading.outcome;
-}
-
-// An emulator of this architecture, a program of another one, keeps the emulated code in
-// memory that only it reads: then nothing that the kernel says is executable is for us.
-void AddressSpace::LookForEmulator(std::string_view maps, OpenedFiles* files) {
-  bool runs_here = false;
-  bool has_code = false;
-  bool is_late = false;
-  ForEachMapping(maps, MapDetail::kOfCode, [&](const MapEntry& entry) {
-    if (runs_here || !entry.executable || entry.inode == 0)
-      return;
-    runs_here = files->ModuleOf(entry) != nullptr;
-    is_late |= files->is_late();
-  });
-  if (!runs_here && !is_late) {
-    ForEachMapping(maps, MapDetail::kOfAll, [&](const MapEntry& entry) {
-      has_code = has_code || files->IsCode(entry);
-    });
-  }
-  is_emulated_ = has_code;
-  if (!runs_here && is_late)
-    is_emulated_.reset();
 }
 
 void AddressSpace::LookAt(const MapEntry& entry, Reading* reading) {
@@ -208,9 +195,9 @@ std::optional<CodeLocation> AddressSpace::RefreshFor(uint64_t pc) {
 NotFound AddressSpace::WhyNotFound(uint64_t pc) {
   if (vain_.IsCertain(pc))
     return NotFound::kCertainlyNoCode;
-  const auto after = std::ranges::upper_bound(mapped_, pc, {}, &Mapped::start);
-  const bool is_mapped = after != mapped_.begin() && pc < std::prev(after)->end;
-  if (is_mapped && (std::prev(after)->executable || makes_code_ || known_.HasCodeAt(pc)))
+  const MemoryKind kind = mapped_.KindAt(pc);
+  if (kind == MemoryKind::kExecutable ||
+      (kind == MemoryKind::kData && (makes_code_ || known_.HasCodeAt(pc))))
     return NotFound::kMayBeCode;
   if (vain_.Conclude(pc))
     return NotFound::kCertainlyNoCode;
@@ -239,7 +226,6 @@ void AddressSpace::NoteVain(uint64_t begin_ns) {
 void AddressSpace::Release() {
   maps_.Close();
   code_ = {};
-  writable_ = {};
   mapped_ = {};
   known_.ForgetPlaces();
   vain_.ForgetAddresses();

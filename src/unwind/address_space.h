@@ -7,16 +7,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/files/guarded_read.h"
-#include "base/scoped_fd.h"
 #include "base/status.h"
 #include "profile/model.h"
 #include "unwind/known_code.h"
 #include "unwind/late_code.h"
+#include "unwind/mapped_memory.h"
 #include "unwind/module.h"
 #include "unwind/opened_files.h"
 #include "unwind/proc_maps.h"
@@ -29,11 +28,6 @@ struct CodeLocation {
   MappingId mapping = kNoId;
   Module* module = nullptr;  // nullptr: code without an image, e.g. from a JIT compiler
   uint64_t rel_pc = 0;
-};
-
-struct AddressRange {
-  uint64_t start = 0;
-  uint64_t end = 0;
 };
 
 enum class NotFound : uint8_t {
@@ -109,36 +103,19 @@ class AddressSpace {
   uint64_t removals() const { return removals_; }
 
   // Readable and writable mappings in order of address: where stacks can be.
-  const std::vector<AddressRange>& writable_regions() const { return writable_; }
+  const std::vector<AddressRange>& writable_regions() const { return mapped_.writable(); }
 
-  // Whether there is code that no file holds, as compilers at run time make it.
-  bool HasCodeWithoutFile() const { return known_.has_any_without_file(); }
+  // Of all code there has been, also of what is unmapped by now: images and files behind
+  // the mappings (elements of the vector given at construction), and what is kept of it.
+  const KnownCode& known() const { return known_; }
 
-  // What is kept of the mappings in memory, about.
-  uint64_t bytes() const { return known_.bytes(); }
-
-  // The process is gone: keeps what OpenFileOf and ModuleOf need.
+  // The process is gone: keeps what known() tells of mappings.
   void Release();
 
-  // The image of a mapping, also when it is unmapped by now; nullptr when there is none.
-  Module* ModuleOf(MappingId mapping) const { return known_.ModuleOf(mapping); }
-
-  // The file behind one of the mappings (an element of the vector given at construction),
-  // invalid when there is none.
-  ScopedFd OpenFileOf(const Mapping& mapping) const { return known_.OpenFileOf(mapping); }
-
  private:
-  // Memory that is mapped without a gap.
-  struct Mapped {
-    uint64_t start;
-    uint64_t end;
-    bool executable;
-  };
-
   // What one refresh has read so far.
   struct Reading;
 
-  void LookForEmulator(std::string_view maps, OpenedFiles* files);
   void LookAt(const MapEntry& entry, Reading* reading);
   std::optional<PlacedCode> Adopt(const MapEntry& entry, OpenedFiles* files);
   RefreshOutcome Accept(Reading reading);
@@ -151,8 +128,7 @@ class AddressSpace {
   MemoryFile maps_;
   KnownCode known_;
   std::vector<PlacedCode> code_;  // what is mapped, by address
-  std::vector<AddressRange> writable_;
-  std::vector<Mapped> mapped_;  // by address
+  MappedMemory mapped_;
   VainLookups vain_;
   LateCode late_;
   uint64_t replacements_ = 0;

@@ -85,11 +85,11 @@ TEST_F(AddressSpaceTest, OwnCodeIsFoundAtItsElfAddress) {
     ASSERT_TRUE(location.has_value());
     ASSERT_NE(location->module, nullptr);
     EXPECT_EQ(location->rel_pc, pc - reinterpret_cast<uint64_t>(loaded.dli_fbase));
-    EXPECT_EQ(location->module, space_.ModuleOf(location->mapping));
+    EXPECT_EQ(location->module, space_.known().ModuleOf(location->mapping));
     const Mapping& mapping = mappings_[location->mapping];
     EXPECT_LE(mapping.start, pc);
     EXPECT_GT(mapping.end, pc);
-    EXPECT_TRUE(space_.OpenFileOf(mapping).valid());
+    EXPECT_TRUE(space_.known().OpenFileOf(mapping).valid());
   }
 }
 
@@ -159,7 +159,7 @@ TEST_F(AddressSpaceTest, ALoadedLibraryIsFoundUntilItIsUnloaded) {
   EXPECT_TRUE(unloaded.executable_removed);
   EXPECT_FALSE(unloaded.executable_added);
   EXPECT_FALSE(space_.Find(pc).has_value());
-  EXPECT_EQ(space_.ModuleOf(location->mapping), location->module);
+  EXPECT_EQ(space_.known().ModuleOf(location->mapping), location->module);
 }
 
 TEST_F(AddressSpaceTest, CodeThatReplacesOtherCodeIsAnotherMapping) {
@@ -173,7 +173,7 @@ TEST_F(AddressSpaceTest, CodeThatReplacesOtherCodeIsAnotherMapping) {
   const auto jit = space_.Find(reinterpret_cast<uint64_t>(code));
   ASSERT_TRUE(jit.has_value());
   EXPECT_EQ(jit->module, nullptr);
-  EXPECT_FALSE(space_.OpenFileOf(mappings_[jit->mapping]).valid());
+  EXPECT_FALSE(space_.known().OpenFileOf(mappings_[jit->mapping]).valid());
   const int exe = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
   ASSERT_EQ(mmap(code, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, exe, 0),
             code);
@@ -322,7 +322,7 @@ TEST(ManyFilesTest, TheyDoNotTakeAllDescriptorsAndAreFoundAgain) {
   for (const Mapping& mapping : mappings) {
     // Who opens them has a limit of time, which a busy machine can reach.
     while (mapping.path.starts_with(folder) && MonotonicNs() < deadline_ns) {
-      if (!space.OpenFileOf(mapping).valid())
+      if (!space.known().OpenFileOf(mapping).valid())
         continue;
       ++found;
       break;
@@ -378,8 +378,8 @@ TEST_F(AddressSpaceTest, OfAProcessThatIsGoneTheFilesStayKnown) {
   const auto pc = reinterpret_cast<uint64_t>(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
   const MappingId mapping = space_.Find(pc)->mapping;
   space_.Release();
-  EXPECT_TRUE(space_.OpenFileOf(mappings_[mapping]).valid());
-  EXPECT_NE(space_.ModuleOf(mapping), nullptr);
+  EXPECT_TRUE(space_.known().OpenFileOf(mappings_[mapping]).valid());
+  EXPECT_NE(space_.known().ModuleOf(mapping), nullptr);
 }
 
 TEST(EndedProcessTest, ItsMappingsStayKnownAndRefreshingIsAnError) {

@@ -83,7 +83,7 @@ std::vector<NamedTarget> NameTargets(const TraceRecording& recording,
     results.push_back(&process.result);
     profiles.push_back({.code = process.target->code(),
                         .open_module = [target = process.target](const Mapping& mapping) {
-                          return target->address_space().OpenFileOf(mapping);
+                          return target->address_space().known().OpenFileOf(mapping);
                         }});
   }
   std::vector<SymbolizeReport> reports = SymbolizeProfiles(profiles, options);

@@ -69,7 +69,7 @@ void Target::Stop(TargetEnd end) {
 
 void Target::ReleaseRecorder() {
   const bool needs_root =
-      code_.HasCodeWithoutFile() || profile_.quality.unmapped_frames > 0;
+      code_.known().has_any_without_file() || profile_.quality.unmapped_frames > 0;
   std::unique_ptr<SharedMemory> memory = recorder_->TakeMemory();
   recorder_.reset();
   children_.Keep(std::move(memory));

@@ -27,7 +27,7 @@ uint64_t TargetAccount::EstimatedBytes() const {
   constexpr uint64_t kPerMark = sizeof(Mark) + 64;  // its name
   constexpr uint64_t kPerTotals = 200;              // of a callsite in a requested dump
   const TargetProfile& profile = *kept_.profile;
-  uint64_t bytes = sizeof(Target) + kept_.code->bytes() +
+  uint64_t bytes = sizeof(Target) + kept_.code->known().bytes() +
                    profile.frames.size() * kPerFrame +
                    profile.callsites.size() * kPerCallsite +
                    profile.threads.size() * sizeof(ThreadDescription) +
