@@ -10,7 +10,6 @@
 #include "engine/process_info.h"
 #include "engine/target/target_text.h"
 #include "record/allocator_question.h"
-#include "record/no_calls.h"
 
 namespace heapprofd {
 namespace {
@@ -19,43 +18,11 @@ constexpr uint64_t kLimitsNs = 1'000'000'000;  // limits are looked at this ofte
 constexpr uint64_t kDrainNs = 5'000'000;       // rings wait no longer than this in a dump
 constexpr uint64_t kDrainAtMostNs = 2'000'000'000;  // for the dump of one process
 constexpr size_t kMaxLabel = 256;                   // bytes, with the terminating zero
-constexpr char kFilteredName[] = "FILTERED";
-constexpr char kRequestedLabel[] = "requested by the program";
 
 double OwnCpuSeconds() {
   timespec used{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) / 1e9;
-}
-
-bool HasPrefix(const std::vector<std::string>& prefixes, const std::string& path) {
-  return std::any_of(prefixes.begin(), prefixes.end(),
-                     [&](const std::string& prefix) { return path.starts_with(prefix); });
-}
-
-// Why a process has no samples; "" when it has.
-std::string ReasonOf(const TargetProfile& profile) {
-  if (profile.rejected_concurrent)
-    return profile.reason;
-  uint64_t calls = profile.forked.alloc_calls;
-  for (const HeapDump& dump : profile.heaps) {
-    if (!dump.callsites.empty())
-      return "";
-    calls += dump.exact_alloc_calls;
-  }
-  if (profile.heaps.empty())
-    return "none of the heaps asked for is in this process; --all-heaps records and "
-           "names those it has";
-  if (!profile.hooks_malloc)
-    return "malloc cannot be seen in this process, only heaps that it reports; use "
-           "--all-heaps, or start it with LD_PRELOAD";
-  if (calls == 0)
-    return profile.from_startup ? kNoCallsSeen : kNoCallsMeanwhile;
-  return profile.from_startup
-             ? "none of its allocations was sampled; use a smaller --interval (1 records "
-               "everything)"
-             : "none of its allocations was sampled since it was attached to; record it "
-               "for longer, or use a smaller --interval (1 records everything)";
 }
 
 }  // namespace
@@ -67,6 +34,7 @@ TraceRecording::TraceRecording(RecordingConfig config,
       sessions_(std::move(sessions)),
       session_states_(sessions_.size()),
       writer_(std::move(trace)),
+      written_(&writer_),
       other_sources_(&writer_),
       stream_(&writer_) {
   for (const std::unique_ptr<Session>& session : sessions_) {
@@ -116,7 +84,7 @@ void TraceRecording::ServeSchedule() {
   const uint64_t now = MonotonicNs();
   for (size_t i = 0; i < sessions_.size(); ++i) {
     for (const std::unique_ptr<Target>& target : sessions_[i]->targets())
-      Note(WriteRequestedDumps(*sessions_[i], *target));
+      Note(written_.WriteRequested(*sessions_[i], *target));
     if (!IsDue(i, now))
       continue;
     DumpSession(*sessions_[i], "");
@@ -192,7 +160,7 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
     AskAllocators(session, [this, &session] { ServeOthers(session); });
   for (size_t i = 0; i < session.targets().size(); ++i) {
     Target& target = *session.targets()[i];
-    if (target_states_[&target].is_complete)
+    if (written_.IsComplete(target))
       continue;
     // Those that wait for space in their rings must not wait for the dumps of all others.
     if (MonotonicNs() - drained_ns_ > kDrainNs)
@@ -202,10 +170,11 @@ void TraceRecording::DumpSession(Session& session, const std::string& label) {
       target.recorder().UpdateDump();
       target.recorder().ReadMemory();
     }
-    Note(WriteTarget(session, target, label));
-    target_states_[&target].is_complete = !target.is_recording();
+    Note(written_.Write(session, target, label));
+    if (!target.is_recording())
+      written_.SetComplete(target);
   }
-  Note(WriteRejected(session));
+  Note(written_.WriteRejected(session));
   Note(stream_.Flush());
   Note(writer_.Finish());
 }
@@ -230,106 +199,6 @@ void TraceRecording::ServeOthers(Session& session) {
   drained_ns_ = MonotonicNs();
 }
 
-Status TraceRecording::WriteTarget(Session& session,
-                                   Target& target,
-                                   const std::string& label) {
-  HPD_TRY(WriteRequestedDumps(session, target));
-  TargetState& state = target_states_[&target];
-  const TargetProfile& profile = target.profile();
-  target.set_reason(ReasonOf(profile));
-  FilterSymbols(session.config(), target);
-  HPD_TRY(Describe(target, &state));
-  if (profile.memory.rss_kib != 0)
-    HPD_TRY(writer_.WriteProcessMemory(profile));
-  const DumpFlags flags{
-      .disconnected = profile.end != TargetEnd::kRunning,
-      .buffer_overran = profile.quality.lost_records > 0,
-      .buffer_corrupted = profile.quality.corrupt_records > 0,
-      .mode = session.config().dumps.at_max ? DumpMode::kPeak : DumpMode::kCumulative,
-      .label = label};
-  return writer_.WriteDump(profile, state.id, flags);
-}
-
-Status TraceRecording::Describe(const Target& target, TargetState* state) {
-  if (state->is_described)
-    return {};
-  state->is_described = true;
-  state->id = next_target_id_++;
-  return writer_.WriteProcessTree({&target.profile().process, 1});
-}
-
-// What the program has asked for by heapprofd_dump_now, as dumps like all others.
-Status TraceRecording::WriteRequestedDumps(Session& session, Target& target) {
-  const TargetProfile& profile = target.profile();
-  const std::vector<std::vector<HeapDump>> dumps = target.requests().TakeDumps();
-  if (dumps.empty())
-    return {};
-  TargetState& state = target_states_[&target];
-  FilterSymbols(session.config(), target);
-  HPD_TRY(Describe(target, &state));
-  for (const std::vector<HeapDump>& heaps : dumps) {
-    if (heaps.empty())
-      continue;
-    HPD_TRY(writer_.WriteHeaps(profile, heaps, state.id,
-                               DumpFlags{.label = kRequestedLabel}));
-  }
-  return writer_.Finish();
-}
-
-Status TraceRecording::WriteRejected(Session& session) {
-  for (const std::unique_ptr<TargetProfile>& profile : session.missed().taken()) {
-    const auto [entry, is_new] =
-        rejected_ids_.try_emplace(profile.get(), next_target_id_);
-    if (!is_new)
-      continue;
-    ++next_target_id_;
-    HPD_TRY(writer_.WriteProcessTree({&profile->process, 1}));
-    HPD_TRY(writer_.WriteDump(*profile, entry->second, DumpFlags()));
-  }
-  return {};
-}
-
-// Processes that were asked for by their ids and never came: said, not left out.
-Status TraceRecording::WriteAbsent(const Session& session) {
-  for (const pid_t pid : session.config().targets.pids) {
-    const auto is_pid = [pid](const auto& target) { return target->pid() == pid; };
-    const auto is_rejected = [pid](const std::unique_ptr<TargetProfile>& profile) {
-      return profile->process.pid == pid;
-    };
-    if (std::ranges::any_of(session.targets(), is_pid) ||
-        std::ranges::any_of(session.missed().taken(), is_rejected))
-      continue;
-    TargetProfile absent;
-    absent.process = DescribeProcess(pid);
-    absent.process.start_ns = started_ns_;
-    absent.reason =
-        "the process did not report: it is gone, belongs to another user, has not loaded "
-        "the profiling library, has allocated nothing meanwhile, or is left out by "
-        "no_running, no_startup or min_anonymous_memory_kb";
-    HPD_TRY(writer_.WriteProcessTree({&absent.process, 1}));
-    HPD_TRY(writer_.WriteDump(absent, next_target_id_++, DumpFlags()));
-  }
-  return {};
-}
-
-// Perfetto's skip_symbol_prefix: functions of these files are all called the same.
-void TraceRecording::FilterSymbols(const SessionConfig& config, Target& target) {
-  if (config.skip_symbol_prefixes.empty())
-    return;
-  const CodeTable code = target.code();
-  size_t& next = target_states_[&target].filtered_frames;
-  for (; next < code.frames.size(); ++next) {
-    Frame& frame = code.frames[next];
-    if (frame.mapping != kNoId &&
-        HasPrefix(config.skip_symbol_prefixes, code.mappings[frame.mapping].path)) {
-      frame.lines = {{.function = kFilteredName,
-                      .system_name = kFilteredName,
-                      .file = "",
-                      .line = 0}};
-    }
-  }
-}
-
 void TraceRecording::Stop(StopCause cause) {
   if (cause_ != StopCause::kNone)
     return;
@@ -349,7 +218,7 @@ void TraceRecording::Stop(StopCause cause) {
   Note(other_sources_.End());
   for (const std::unique_ptr<Session>& session : sessions_) {
     for (const std::unique_ptr<Target>& target : session->targets())
-      FilterSymbols(session->config(), *target);
+      written_.FilterSymbols(session->config(), *target);
   }
 }
 
@@ -365,11 +234,11 @@ double TraceRecording::seconds() const {
 Status TraceRecording::WriteRest(const RecordingEnd& end) {
   for (const std::unique_ptr<Session>& session : sessions_) {
     for (const std::unique_ptr<Target>& target : session->targets()) {
-      if (!target_states_[target.get()].is_complete)
-        Note(WriteTarget(*session, *target, ""));
+      if (!written_.IsComplete(*target))
+        Note(written_.Write(*session, *target, ""));
     }
-    Note(WriteRejected(*session));
-    Note(WriteAbsent(*session));
+    Note(written_.WriteRejected(*session));
+    Note(written_.WriteAbsent(*session, started_ns_));
   }
   Note(stream_.Flush());
   for (const Target* target : targets()) {
@@ -388,9 +257,7 @@ Status TraceRecording::WriteRest(const RecordingEnd& end) {
 void TraceRecording::WriteAnew(const RecordingEnd& end) {
   const Status failure = std::exchange(status_, {});
   writer_ = TraceWriter(TraceFile::InMemory());
-  target_states_.clear();
-  rejected_ids_.clear();
-  next_target_id_ = 0;
+  written_ = WrittenTargets(&writer_);
   Note(writer_.WriteHeader(SerializeTraceConfig(config_)));
   static_cast<void>(WriteRest(end));  // memory is no disk that could be full
   status_ = failure;

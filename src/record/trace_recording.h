@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "engine/session.h"
 #include "record/allocation_stream.h"
 #include "record/other_sources.h"
+#include "record/written_targets.h"
 #include "trace/trace_writer.h"
 
 namespace heapprofd {
@@ -109,13 +109,6 @@ class TraceRecording {
     double cpu_at_start = 0;    // seconds, of this process
   };
 
-  struct TargetState {
-    uint64_t id = 0;
-    bool is_described = false;   // in a process tree of the trace
-    bool is_complete = false;    // its last state is written
-    size_t filtered_frames = 0;  // looked at for skip_symbol_prefix
-  };
-
   bool IsDue(size_t session, uint64_t now) const;
   void CheckLimits(uint64_t now);
   bool HitsGuardrail(size_t session) const;
@@ -123,23 +116,15 @@ class TraceRecording {
   void DrainForDump(Session& session, Target& target);
   // While a dump of `session` takes its time.
   void ServeOthers(Session& session);
-  Status WriteTarget(Session& session, Target& target, const std::string& label);
-  Status WriteRejected(Session& session);
-  Status WriteAbsent(const Session& session);
-  Status WriteRequestedDumps(Session& session, Target& target);
-  Status Describe(const Target& target, TargetState* state);
-  void FilterSymbols(const SessionConfig& config, Target& target);
   void Note(Status status);
 
   RecordingConfig config_;
   std::vector<std::unique_ptr<Session>> sessions_;
   std::vector<SessionState> session_states_;
   TraceWriter writer_;
+  WrittenTargets written_;
   OtherSources other_sources_;
   AllocationStream stream_;
-  std::map<const Target*, TargetState> target_states_;
-  std::map<const TargetProfile*, uint64_t> rejected_ids_;
-  uint64_t next_target_id_ = 0;
   uint64_t started_ns_ = 0;
   uint64_t stopped_ns_ = 0;  // 0: it has not
   uint64_t limits_checked_ns_ = 0;
