@@ -10,6 +10,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+using perfetto::protos::HeapprofdConfig;
 
 const FieldDescriptor* FieldNamed(const Message& message, const char* name) {
   const FieldDescriptor* const field = message.GetDescriptor()->FindFieldByName(name);
@@ -32,20 +33,20 @@ void SetNumber(Message* message, const FieldDescriptor* field, uint64_t value) {
 
 }  // namespace
 
-void ReadPlainFields(const perfetto::protos::HeapprofdConfig& from, SessionConfig* to) {
+void ReadPlainFields(const HeapprofdConfig& from, SessionConfig* to) {
   for (const SwitchField& field : kSwitchFields) {
-    if (from.GetReflection()->GetBool(from, FieldNamed(from, field.name)))
+    if (HeapprofdConfig::GetReflection()->GetBool(from, FieldNamed(from, field.name)))
       field.of(*to) = !field.of(*to);
   }
   for (const NumberField& field : kNumberFields)
     field.of(*to) = NumberIn(from, FieldNamed(from, field.name));
 }
 
-void WritePlainFields(SessionConfig from, perfetto::protos::HeapprofdConfig* to) {
+void WritePlainFields(SessionConfig from, HeapprofdConfig* to) {
   SessionConfig by_default;
   for (const SwitchField& field : kSwitchFields) {
     if (field.of(from) != field.of(by_default))
-      to->GetReflection()->SetBool(to, FieldNamed(*to, field.name), true);
+      HeapprofdConfig::GetReflection()->SetBool(to, FieldNamed(*to, field.name), true);
   }
   for (const NumberField& field : kNumberFields) {
     if (const uint64_t value = field.of(from); value != 0)

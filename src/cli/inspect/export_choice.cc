@@ -1,5 +1,6 @@
 #include "cli/inspect/export_choice.h"
 
+#include <iterator>
 #include <vector>
 
 #include "cli/flag_table.h"
@@ -48,6 +49,7 @@ constexpr NamedView kViews[] = {
 template <typename Rows>
 std::vector<std::string> NamesOf(const Rows& rows) {
   std::vector<std::string> names;
+  names.reserve(std::size(rows));
   for (const auto& row : rows)
     names.emplace_back(row.name);
   return names;
