@@ -63,6 +63,24 @@ def commands():
                 yield page, line
 
 
+class Places(unittest.TestCase):
+    def test_what_is_to_be_changed_is_where_adding_says(self):
+        with open(os.path.join(ROOT, "docs", "adding.md")) as file:
+            text = file.read()
+        paths = set(re.findall(r"`([a-z][\w./-]*/[\w.-]+\.(?:h|cc|py|js|proto|txt|awk|cmake|md))`", text)) - {"export/X.cc", "cli/X_command.cc"}
+        self.assertGreater(len(paths), 40)
+        for path in paths:
+            self.assertTrue(any(os.path.exists(os.path.join(ROOT, place, path)) for place in ("", "src", "docs")), path)
+
+    def test_no_change_is_said_to_touch_another_number_of_files(self):
+        with open(os.path.join(ROOT, "docs", "adding.md")) as file:
+            rows = re.findall(r"^\| [^|]+ \| (\d) \| (.+) \|$", file.read(), re.M)
+        self.assertEqual(len(rows), 5)
+        for count, files in rows:
+            self.assertEqual(len(re.split(r", | and ", files)), int(count), files)
+            self.assertLessEqual(int(count), 5)
+
+
 class Commands(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
