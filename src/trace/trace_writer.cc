@@ -106,22 +106,6 @@ uint64_t TakeFreeTime(std::map<uint64_t, uint64_t>& taken, uint64_t time) {
 
 }  // namespace
 
-// Interned objects that wait to be written.
-class TraceWriter::InternedBatch {
- public:
-  InternedBatch() : writer_(data_) {}
-
-  pbf_writer& writer() { return writer_; }
-
-  const std::string& data() const { return data_; }
-
-  void Clear() { data_.clear(); }
-
- private:
-  std::string data_;
-  pbf_writer writer_;
-};
-
 Status TraceWriter::WriteHeader(const std::string& trace_config) {
   constexpr std::string_view kMarker =
       "\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
@@ -190,8 +174,8 @@ Status TraceWriter::WriteHeaps(const TargetProfile& profile,
     HPD_TRY(WriteSequencePacket(field::TracePacket::kInternedData, batch.data()));
   }
   Target& target = targets_[target_id];
-  target.mapping_iids.resize(profile.mappings.size());
-  target.frame_iids.resize(profile.frames.size());
+  target.iids.mappings.resize(profile.mappings.size());
+  target.iids.frames.resize(profile.frames.size());
   if (target.last_dump_ns.empty()) {  // earlier dumps may be in another trace
     for (const HeapDump& dump : heaps)
       target.last_dump_ns.emplace(dump.heap_name, profile.process.start_ns);
@@ -247,12 +231,12 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
   std::vector<CallsiteId> new_callsites;
   std::string message = header;
   for (const CallsiteId id : callsites) {
-    const auto [entry, is_new] = iids.Insert(id, next_iid_);
-    const uint64_t iid = *entry;
+    const auto [entry, is_new] = iids.Insert(id, 0);
     if (is_new) {
-      ++next_iid_;
+      *entry = ids_.Next();
       new_callsites.push_back(id);
     }
+    const uint64_t iid = *entry;
     const auto peak = dump.peak.find(id);
     const auto cumulative = dump.callsites.find(id);
     if (flags.mode == DumpMode::kPeak)
@@ -313,7 +297,8 @@ Status TraceWriter::WriteInterned(const TargetProfile& profile,
   std::string callstack;
   for (const CallsiteId id : callsites) {
     for (const CallsiteId at : frames.Begin(id)) {
-      frames.Add(at, InternFrame(profile, profile.callsites[at].frame, target, batch));
+      frames.Add(at,
+                 ids_.FrameOf(profile, profile.callsites[at].frame, target.iids, batch));
       HPD_TRY(WriteBatch(batch, kPacketTarget));
     }
     callstack.clear();
@@ -331,94 +316,6 @@ Status TraceWriter::WriteBatch(InternedBatch& batch, size_t min_bytes) {
   Status status = WriteSequencePacket(field::TracePacket::kInternedData, batch.data());
   batch.Clear();
   return status;
-}
-
-uint64_t TraceWriter::InternString(uint32_t kind,
-                                   std::string_view text,
-                                   InternedBatch& batch) {
-  if (text.empty())
-    return 0;
-  text = BoundedText(text);
-  const auto [entry, is_new] =
-      strings_.try_emplace(std::to_string(kind) + ":" + std::string(text), next_iid_);
-  if (is_new) {
-    ++next_iid_;
-    pbf_writer writer(batch.writer(), kind);
-    writer.add_uint64(field::InternedString::kIid, entry->second);
-    writer.add_bytes(field::InternedString::kStr, text.data(), text.size());
-  }
-  return entry->second;
-}
-
-uint64_t TraceWriter::InternMapping(const TargetProfile& profile,
-                                    MappingId id,
-                                    Target& target,
-                                    InternedBatch& batch) {
-  if (id == kNoId)
-    return 0;
-  uint64_t& iid = target.mapping_iids[id];
-  if (iid != 0)
-    return iid;
-  const Mapping& mapping = profile.mappings[id];
-  const uint64_t build_id =
-      InternString(field::InternedData::kBuildIds, mapping.build_id, batch);
-  std::vector<uint64_t> path;
-  for (const std::string_view component : PathComponents(BoundedText(mapping.path)))
-    path.push_back(InternString(field::InternedData::kMappingPaths, component, batch));
-  iid = next_iid_++;
-  pbf_writer writer(batch.writer(), field::InternedData::kMappings);
-  writer.add_uint64(field::Mapping::kIid, iid);
-  writer.add_uint64(field::Mapping::kBuildId, build_id);
-  writer.add_uint64(field::Mapping::kStartOffset, mapping.start_offset);
-  writer.add_uint64(field::Mapping::kStart, mapping.start);
-  writer.add_uint64(field::Mapping::kEnd, mapping.end);
-  writer.add_uint64(field::Mapping::kLoadBias, mapping.load_bias);
-  for (const uint64_t component : path)
-    writer.add_uint64(field::Mapping::kPathStringIds, component);
-  writer.add_uint64(field::Mapping::kExactOffset, mapping.exact_offset);
-  return iid;
-}
-
-// By its name readers tell label frames from functions.
-uint64_t TraceWriter::InternLabelMapping(InternedBatch& batch) {
-  if (label_mapping_iid_ != 0)
-    return label_mapping_iid_;
-  const uint64_t path =
-      InternString(field::InternedData::kMappingPaths, kLabelMappingName, batch);
-  label_mapping_iid_ = next_iid_++;
-  pbf_writer writer(batch.writer(), field::InternedData::kMappings);
-  writer.add_uint64(field::Mapping::kIid, label_mapping_iid_);
-  writer.add_uint64(field::Mapping::kBuildId, 0);
-  writer.add_uint64(field::Mapping::kPathStringIds, path);
-  return label_mapping_iid_;
-}
-
-uint64_t TraceWriter::InternFrame(const TargetProfile& profile,
-                                  FrameId id,
-                                  Target& target,
-                                  InternedBatch& batch) {
-  uint64_t& iid = target.frame_iids[id];
-  if (iid != 0)
-    return iid;
-  const Frame& frame = profile.frames[id];
-  const uint64_t mapping = frame.is_label
-                               ? InternLabelMapping(batch)
-                               : InternMapping(profile, frame.mapping, target, batch);
-  uint64_t name = 0;
-  if (!frame.lines.empty()) {
-    const SourceLine& outermost = frame.lines.back();
-    name = InternString(
-        field::InternedData::kFunctionNames,
-        outermost.system_name.empty() ? outermost.function : outermost.system_name,
-        batch);
-  }
-  iid = next_frame_iid_++;
-  pbf_writer writer(batch.writer(), field::InternedData::kFrames);
-  writer.add_uint64(field::Frame::kIid, iid);
-  writer.add_uint64(field::Frame::kFunctionNameId, name);
-  writer.add_uint64(field::Frame::kMappingId, mapping);
-  writer.add_uint64(field::Frame::kRelPc, frame.rel_pc);
-  return iid;
 }
 
 Status TraceWriter::WriteProcessMemory(const TargetProfile& profile) {

@@ -21,7 +21,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/flat_map.h"
@@ -29,6 +28,7 @@
 #include "profile/model.h"
 #include "profile/recording_end.h"
 #include "trace/dump_messages.h"
+#include "trace/interned_ids.h"
 #include "trace/module_symbols.h"
 #include "trace/trace_file.h"
 
@@ -109,14 +109,11 @@ class TraceWriter {
  private:
   // What of one target has been written already: its ids in the sequence.
   struct Target {
-    std::vector<uint64_t> mapping_iids;  // 0: not yet
-    std::vector<uint64_t> frame_iids;
+    InternedIds::OfTarget iids;
     std::map<std::string, FlatMap<uint64_t>> callstack_iids;  // by heap, by CallsiteId
     std::map<std::string, FlatMap<WrittenTotals>> totals;
     std::map<std::string, uint64_t> last_dump_ns;  // by heap
   };
-
-  class InternedBatch;
 
   DumpInterval IntervalOf(const TargetProfile& profile,
                           const HeapDump& dump,
@@ -140,24 +137,11 @@ class TraceWriter {
   Status WriteBatch(InternedBatch& batch, size_t min_bytes);
   Status WriteProfilePacket(const std::string& process_dump, bool is_continued);
   Status WriteSequencePacket(uint32_t field, const std::string& message);
-  uint64_t InternString(uint32_t kind, std::string_view text, InternedBatch& batch);
-  uint64_t InternMapping(const TargetProfile& profile,
-                         MappingId id,
-                         Target& target,
-                         InternedBatch& batch);
-  uint64_t InternLabelMapping(InternedBatch& batch);
-  uint64_t InternFrame(const TargetProfile& profile,
-                       FrameId id,
-                       Target& target,
-                       InternedBatch& batch);
 
   TraceFile file_;
   std::map<uint64_t, Target> targets_;
   std::map<int32_t, std::map<uint64_t, uint64_t>> dump_times_;  // taken ones, by pid
-  std::unordered_map<std::string, uint64_t> strings_;           // kind and text to iid
-  uint64_t label_mapping_iid_ = 0;                              // 0: not yet
-  uint64_t next_iid_ = 1;
-  uint64_t next_frame_iid_ = 1;  // of their own: stacks are long, and small numbers short
+  InternedIds ids_;
   uint64_t next_index_ = 0;
   bool sequence_has_begun_ = false;
 };
