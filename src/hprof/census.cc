@@ -240,28 +240,74 @@ uint32_t PaddingOf(const HeapClass& type, uint64_t bytes_without, bool is_known)
   return is_known && left >= kUsualPadding ? kUsualPadding : 0;
 }
 
-// Superclasses first, as their padding is part of what is without.
-void AddPadding(const std::vector<bool>& is_known, HeapCensus* census) {
-  ClassTable& classes = census->classes;
-  std::vector<std::pair<size_t, uint32_t>> rows;  // depth, row
-  for (uint32_t row = 1; row < classes.size(); ++row) {
-    if (is_known[row] || classes[row].gaps > 0)
-      rows.emplace_back(classes.Ancestry(row).size(), row);
-  }
-  std::sort(rows.begin(), rows.end());
-  for (const auto& [depth, row] : rows) {
-    HeapClass& type = classes[row];
-    const uint32_t padding =
-        PaddingOf(type, classes.InstanceBytes(row, census->layout), is_known[row]);
-    type.hidden_bytes += padding;
-    type.is_contended = padding > 0;
-  }
+// Class dumps do not tell sizes.
+bool IsOfHotSpot(const DumpFile& file) {
+  return !file.is_android();
 }
 
-// Ids are addresses, and class dumps do not tell sizes.
-bool IsOfHotSpot(const DumpFile& file) {
-  return !file.is_android() && file.id_bytes() == 8;
+// Ids are addresses. Those of 4 bytes may be numbers of the old agent; a virtual machine
+// of 32 bits has one layout.
+bool HasSeveralLayouts(const DumpFile& file) {
+  return IsOfHotSpot(file) && file.id_bytes() == 8;
 }
+
+// Finds the padding of classes, superclasses first, as theirs is part of what is without.
+class PaddingFinder {
+ public:
+  PaddingFinder(const std::vector<bool>& is_known, bool is_measured, HeapCensus* census)
+      : is_known_(is_known),
+        is_measured_(is_measured),
+        layout_(census->layout),
+        classes_(census->classes),
+        bytes_(census->classes.size(), kNotAsked) {}
+
+  void Find() {
+    for (uint32_t row = 1; row < classes_.size(); ++row)
+      FindUpTo(row);
+  }
+
+ private:
+  static constexpr uint64_t kNotAsked = UINT64_MAX;
+
+  // Each class once, however deep they are, and where they form a circle, too.
+  void FindUpTo(uint32_t row) {
+    way_.clear();
+    uint64_t bytes = layout_.object_header_bytes;
+    while (row != UINT32_MAX) {
+      if (bytes_[row] != kNotAsked) {
+        bytes = bytes_[row];
+        break;
+      }
+      bytes_[row] = bytes;  // for now: in a circle it is the first one
+      way_.push_back(row);
+      row = classes_[row].super == 0 ? UINT32_MAX : classes_.Find(classes_[row].super);
+    }
+    for (; !way_.empty(); way_.pop_back()) {
+      bytes = BytesOf(way_.back(), bytes);
+      bytes_[way_.back()] = bytes;
+    }
+  }
+
+  // With that of its superclass.
+  uint64_t BytesOf(uint32_t row, uint64_t bytes) {
+    HeapClass& type = classes_[row];
+    bytes += OwnBytes(type, layout_);
+    if (!is_known_[row] && (!is_measured_ || type.gaps == 0))
+      return bytes;
+    const uint32_t padding =
+        PaddingOf(type, Padded(bytes, layout_.alignment), is_known_[row]);
+    type.hidden_bytes += padding;
+    type.is_contended = padding > 0;
+    return type.is_contended ? Padded(bytes + padding, 8) : bytes;
+  }
+
+  const std::vector<bool>& is_known_;
+  const bool is_measured_;
+  const ObjectLayout& layout_;
+  ClassTable& classes_;
+  std::vector<uint64_t> bytes_;  // of an instance, without what aligns it; by row
+  std::vector<uint32_t> way_;
+};
 
 void AddWhatIsNotDumped(const DumpFile& file, HeapCensus* census) {
   std::vector<bool> is_contended = {false};  // by row
@@ -276,7 +322,7 @@ void AddWhatIsNotDumped(const DumpFile& file, HeapCensus* census) {
     is_contended.push_back(IsKnownAsContended(name));
   }
   if (IsOfHotSpot(file))
-    AddPadding(is_contended, census);
+    PaddingFinder(is_contended, HasSeveralLayouts(file), census).Find();
 }
 
 void SetLayout(const DumpFile& file,
@@ -285,7 +331,7 @@ void SetLayout(const DumpFile& file,
                HeapCensus* census) {
   census->layout =
       file.is_android() ? ObjectLayout{4, 8, 12, true} : ObjectLayout{4, 8, 12};
-  if (!IsOfHotSpot(file))
+  if (!HasSeveralLayouts(file))
     return;
   const std::optional<ObjectLayout> best = evidence.Best();
   census->is_layout_known = best.has_value() || census->objects == 0;
@@ -304,7 +350,7 @@ HeapCensus Take(const DumpFile& file, const HeapDump& dump, Column<uint64_t>* id
     CensusTaker<kCollectIds> taker(file.id_bytes(), alignment, &census, ids);
     census.damage = WalkDump(file, dump, taker);
     const uint64_t found = taker.evidence().Alignment();
-    if (IsOfHotSpot(file) && found > alignment && census.objects >= kLeastObjects) {
+    if (HasSeveralLayouts(file) && found > alignment && census.objects >= kLeastObjects) {
       alignment = found;
       if constexpr (kCollectIds)
         ids->clear();

@@ -114,5 +114,34 @@ TEST(CensusTest, ThePaddingOfTheLanguagesClassesIsKnown) {
       << "not where something lies in it: -XX:-EnableContended";
 }
 
+TEST(CensusTest, AMachineOf32BitsPadsTheLanguagesClassesToo) {
+  TestDump dump(4);
+  dump.String(1, "field").Class(256, "java/lang/Thread").Class(512, "Worker");
+  dump.Class(768, "Node");
+  std::string body = dump.ClassDump(256, 0, {{1, kObject}, {1, kInt}}) +
+                     dump.ClassDump(512, 256, {{1, kInt}}) + dump.ClassDump(768, 0, {});
+  body += dump.Instance(0x1000, 256, dump.Id(0) + TestDump::Number(7));
+  body +=
+      dump.Instance(0x2000, 512, TestDump::Number(1) + dump.Id(0) + TestDump::Number(7));
+  for (uint64_t at = 0x3000; at < 0x3000 + 10 * 264; at += 264)  // numbers, not addresses
+    body += dump.Instance(at, 768, "");
+  const std::string bytes = dump.Segment(body).End().bytes();
+  EXPECT_EQ(BytesOf(bytes, "java.lang.Thread"), 8u + 4 + 4 + 256);
+  EXPECT_EQ(BytesOf(bytes, "Worker"), 8u + 4 + 4 + 256 + 8);
+  EXPECT_EQ(BytesOf(bytes, "Node"), 8u);
+}
+
+TEST(CensusTest, PaddingOfDeepClassesIsFoundOnce) {
+  constexpr uint64_t kClasses = 200'000;  // a walk up from each: 200 million steps
+  TestDump dump(8);
+  dump.String(1, "field");
+  std::string body;
+  for (uint64_t i = 1; i <= kClasses; ++i)
+    body += dump.ClassDump(i * 16, i == 1 ? kClasses * 16 : (i - 1) * 16, {});
+  for (uint64_t i = 1; i <= kClasses; ++i)
+    body += dump.Instance((i + kClasses) * 16, i * 16, "");
+  EXPECT_EQ(CensusOf(dump.Segment(body).End().bytes()).objects, 2 * kClasses);
+}
+
 }  // namespace
 }  // namespace heapprofd::hprof

@@ -87,8 +87,7 @@ uint64_t ClassTable::UnpaddedBytes(uint32_t row, const ObjectLayout& layout) con
   const std::vector<uint32_t> rows = Ancestry(row);
   for (auto at = rows.rbegin(); at != rows.rend(); ++at) {
     const HeapClass& type = classes_[*at];
-    bytes += type.field_other_bytes + type.hidden_bytes +
-             uint64_t{type.field_references} * layout.reference_bytes;
+    bytes += OwnBytes(type, layout);
     if (type.is_contended)
       bytes = Padded(bytes, 8);
   }

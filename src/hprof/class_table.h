@@ -85,6 +85,12 @@ struct HeapClass {
   ArrayFigures arrays;  // of which this is the class
 };
 
+// Of the fields that a class adds to those of its superclass.
+constexpr uint64_t OwnBytes(const HeapClass& type, const ObjectLayout& layout) {
+  return uint64_t{type.field_other_bytes} + type.hidden_bytes +
+         uint64_t{type.field_references} * layout.reference_bytes;
+}
+
 class ClassTable {
  public:
   ClassTable();
