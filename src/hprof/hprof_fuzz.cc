@@ -67,6 +67,9 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
   HPD_CHECK(found.ok());
   const DominatorTree& tree = found.value();
   const Column<uint64_t> retained = RetainedSizes(heap.graph, tree);
+  const Result<Retention> kept = FindRetention(heap.graph, std::atomic<bool>(false));
+  HPD_CHECK(kept.ok());
+  const Retention& retention = kept.value();
   std::vector<NamedReference> references;
   uint64_t reachable = 0;
   uint64_t held_by_roots = 0;
@@ -81,8 +84,7 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
     });
   }
   HPD_CHECK(reachable == held_by_roots);
-  for (const Suspect& suspect :
-       FindSuspects(heap.graph, tree, retained, reachable / 10 + 1)) {
+  for (const Suspect& suspect : FindSuspects(heap.graph, retention, reachable / 10 + 1)) {
     uint64_t bytes = 0;
     for (const SuspectPart& part : suspect.parts)
       bytes += part.bytes;

@@ -160,6 +160,8 @@ class GraphLoader : public HeapVisitor {
   uint32_t discovered_ = UINT32_MAX;
 };
 
+}  // namespace
+
 // In a dump without java.lang.Class the objects of classes have no class themselves.
 void AddTypes(const DumpFile& file, HeapGraph* heap) {
   const ClassTable& classes = heap->census.classes;
@@ -170,8 +172,6 @@ void AddTypes(const DumpFile& file, HeapGraph* heap) {
   for (uint8_t type = 0; type < kBasicTypeCount; ++type)
     heap->graph.AddType(PrimitiveArrayName(type));
 }
-
-}  // namespace
 
 Result<HeapGraph> LoadGraph(const DumpFile& file, const HeapDump& dump, Holding holding) {
   Column<uint64_t> ids;

@@ -35,6 +35,9 @@ Result<HeapGraph> LoadGraph(const DumpFile& file,
                             Column<uint64_t> ids,
                             Holding holding = Holding::kSoft);
 
+// The types of its graph, from its census and its ids.
+void AddTypes(const DumpFile& file, HeapGraph* heap);
+
 // "ROOT_JNI_GLOBAL", for a tag.
 const char* RootName(uint8_t tag);
 

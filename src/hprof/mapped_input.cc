@@ -139,11 +139,14 @@ Result<ScopedFd> Copy(ScopedFd from, const std::string& path, std::string* damag
 Result<MappedInput> MappedInput::Open(const std::string& path) {
   HPD_TRY_ASSIGN(ScopedFd fd, OpenInput(path));
   std::string damage;
-  if (MustBeCopied(fd.get())) {
+  const bool is_copy = MustBeCopied(fd.get());
+  if (is_copy) {
     HPD_TRY_ASSIGN(fd, Copy(std::move(fd), path, &damage));
   }
   HPD_TRY_ASSIGN(MappedInput input, Map(std::move(fd), path));
   input.damage_ = std::move(damage);
+  if (is_copy)
+    input.file_.reset();
   return input;
 }
 
@@ -153,7 +156,9 @@ Result<MappedInput> MappedInput::Concatenate(
   HPD_TRY_ASSIGN(ScopedFd file, MakeTemporary(directory));
   for (const std::string_view part : parts)
     HPD_TRY(WriteTo(file.get(), part, directory));
-  return Map(std::move(file), name);
+  HPD_TRY_ASSIGN(MappedInput input, Map(std::move(file), name));
+  input.file_.reset();
+  return input;
 }
 
 Result<MappedInput> MappedInput::Map(ScopedFd fd, const std::string& name) {
@@ -162,6 +167,7 @@ Result<MappedInput> MappedInput::Map(ScopedFd fd, const std::string& name) {
   if (fstat(fd.get(), &status) != 0)
     return Status::FromErrno("cannot read " + name, errno);
   MappedInput input;
+  input.file_ = status;
   const auto size = static_cast<size_t>(status.st_size);
   if (size == 0)
     return input;
@@ -203,7 +209,8 @@ MappedInput::MappedInput(MappedInput&& other) noexcept
     : bytes_(std::exchange(other.bytes_, {})),
       damage_(std::move(other.damage_)),
       fd_(std::move(other.fd_)),
-      name_(std::move(other.name_)) {}
+      name_(std::move(other.name_)),
+      file_(other.file_) {}
 
 MappedInput::~MappedInput() {
   if (bytes_.empty())

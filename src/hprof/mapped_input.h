@@ -3,7 +3,10 @@
 // temporary file without a name, so that the kernel may take its pages back.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -34,6 +37,9 @@ class MappedInput {
   // file has no such bytes any more.
   Status Check() const;
 
+  // What the file was when it was opened; nullopt: the bytes are a copy.
+  const std::optional<struct stat>& file() const { return file_; }
+
   // Takes no memory until it is read again: the file has it all.
   void Release() const;
 
@@ -48,6 +54,7 @@ class MappedInput {
   std::string damage_;
   ScopedFd fd_;
   std::string name_;
+  std::optional<struct stat> file_;
 };
 
 }  // namespace heapprofd::hprof

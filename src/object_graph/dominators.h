@@ -13,10 +13,6 @@
 
 namespace heapprofd {
 
-// Instead of an object's immediate dominator:
-inline constexpr uint32_t kHeldByRoots = UINT32_MAX;      // a root, or held by several
-inline constexpr uint32_t kUnreachable = UINT32_MAX - 1;  // nothing holds it
-
 struct DominatorTree {
   Column<uint32_t> dominator;  // by object
   Column<uint32_t> order;      // what can be reached, each behind its dominator
@@ -31,12 +27,5 @@ Result<DominatorTree> FindDominators(const ObjectGraph& graph,
 
 // By object; 0: it cannot be reached.
 Column<uint64_t> RetainedSizes(const ObjectGraph& graph, const DominatorTree& tree);
-
-// By group: what the objects of its types retain together. One that another of its group
-// dominates is in that one's size already. `group_of`: by type, less than their number.
-std::vector<uint64_t> RetainedByGroup(const ObjectGraph& graph,
-                                      const DominatorTree& tree,
-                                      const Column<uint64_t>& retained,
-                                      const std::vector<uint32_t>& group_of);
 
 }  // namespace heapprofd

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "object_graph/paths.h"
+#include "object_graph/retention.h"
 
 namespace heapprofd {
 namespace {
@@ -196,7 +197,7 @@ TEST(DominatorsTest, RandomGraphsAgreeWithTheDefinitions) {
         above = tree.dominator[above];
       by_group[group(i)] += above == kHeldByRoots ? want[i] : 0;
     }
-    EXPECT_EQ(RetainedByGroup(graph, tree, retained, group_of), by_group)
+    EXPECT_EQ(RetainedByGroup(graph, Retention(graph, TreeOf(graph)), group_of), by_group)
         << "round " << round;
   }
 }
@@ -258,7 +259,7 @@ TEST(PathsTest, MergedWaysAreThoseOfEachObject) {
         expected[groups].second += model.sizes[object];
       }
     }
-    EXPECT_EQ(SumsOfMerged(MergeNearestPaths(graph, is_wanted, group_of)), expected);
+    EXPECT_EQ(SumsOfMerged(MergeNearestPaths(graph, is_wanted, group_of).ways), expected);
   }
 }
 

@@ -14,6 +14,11 @@ ObjectGraph::ObjectGraph(uint32_t object_count) {
   targets_.push_back(kNoObject);
 }
 
+ObjectGraph::ObjectGraph(std::shared_ptr<const KeptObjects> kept)
+    : kept_(std::move(kept)) {
+  targets_.push_back(kNoObject);
+}
+
 uint32_t ObjectGraph::AddType(std::string name, uint32_t object) {
   types_.push_back({std::move(name), object});
   return static_cast<uint32_t>(types_.size() - 1);

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/column.h"
+#include "object_graph/kept_objects.h"
 
 namespace heapprofd {
 
@@ -32,6 +34,9 @@ class ObjectGraph {
  public:
   explicit ObjectGraph(uint32_t object_count);
 
+  // One of which only types, sizes and what was found of it are known, and no references.
+  explicit ObjectGraph(std::shared_ptr<const KeptObjects> kept);
+
   uint32_t AddType(std::string name, uint32_t object = kNoObject);
 
   void AddRoot(uint32_t object, uint32_t kind) { roots_.push_back({object, kind}); }
@@ -46,7 +51,12 @@ class ObjectGraph {
   // For the memory of what will be added.
   void ReserveReferences(size_t count);
 
-  uint32_t object_count() const { return static_cast<uint32_t>(type_.size()); }
+  uint32_t object_count() const {
+    return kept_ == nullptr ? static_cast<uint32_t>(type_.size()) : kept_->count;
+  }
+
+  // Null: it is a whole graph.
+  const std::shared_ptr<const KeptObjects>& kept() const { return kept_; }
 
   size_t reference_count() const { return targets_.size() - 1; }
 
@@ -54,14 +64,18 @@ class ObjectGraph {
 
   const std::vector<GraphRoot>& roots() const { return roots_; }
 
-  uint32_t TypeOf(uint32_t object) const { return type_[object]; }
+  uint32_t TypeOf(uint32_t object) const {
+    return kept_ == nullptr ? type_[object] : kept_->TypeOf(object);
+  }
 
   uint64_t SizeOf(uint32_t object) const {
+    if (kept_ != nullptr)
+      return kept_->SizeOf(object);
     return size_[object] != kLarge ? size_[object] : large_sizes_.at(object);
   }
 
   // The object of its type, when it holds one.
-  uint32_t TypeObjectOf(uint32_t object) const { return types_[type_[object]].object; }
+  uint32_t TypeObjectOf(uint32_t object) const { return types_[TypeOf(object)].object; }
 
   // A position in the references of an object: 0 is behind the last one.
   uint64_t FirstReference(uint32_t object) const {
@@ -91,10 +105,11 @@ class ObjectGraph {
   Column<uint32_t> size_;
   std::unordered_map<uint32_t, uint64_t> large_sizes_;  // where size_ is kLarge
   Column<uint32_t> first_low_;
-  Column<uint8_t> first_high_;  // empty while references are fewer than 2^32
-  Column<uint32_t> targets_;    // 0 is unused
-  Column<uint64_t> is_last_;    // a bit for each of targets_
-  uint64_t begin_ = 1;          // of the references that are being added
+  Column<uint8_t> first_high_;               // empty while references are fewer than 2^32
+  Column<uint32_t> targets_;                 // 0 is unused
+  Column<uint64_t> is_last_;                 // a bit for each of targets_
+  uint64_t begin_ = 1;                       // of the references that are being added
+  std::shared_ptr<const KeptObjects> kept_;  // instead of the columns
 };
 
 }  // namespace heapprofd

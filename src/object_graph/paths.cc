@@ -2,21 +2,21 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 namespace heapprofd {
 namespace {
 
-constexpr uint32_t kNotSeen = UINT32_MAX;
-constexpr uint32_t kRootItself = UINT32_MAX - 1;
-
-// The nearest ways from the roots to all objects, breadth first.
+// The nearest ways from the roots to all objects, breadth first; or as a file has them.
 class NearestWays {
  public:
   explicit NearestWays(const ObjectGraph& graph) : graph_(graph) {
+    if (graph.kept() != nullptr)
+      return;
     above_.ReserveForRandomAccess(graph.object_count());
-    above_.resize(graph.object_count(), kNotSeen);
+    above_.resize(graph.object_count(), kUnreachable);
     for (const GraphRoot& root : graph.roots())
-      Reach(root.object, kRootItself);
+      Reach(root.object, kHeldByRoots);
   }
 
   // Until there is nothing left or `is_enough` says so.
@@ -31,15 +31,16 @@ class NearestWays {
     }
   }
 
-  // kRootItself: none, and a root holds it; kNotSeen: nothing does, so far.
-  uint32_t Above(uint32_t object) const { return above_[object]; }
+  // kHeldByRoots: none, and a root holds it; kUnreachable: nothing does, so far.
+  uint32_t Above(uint32_t object) const {
+    return graph_.kept() == nullptr ? above_[object] : graph_.kept()->Above(object);
+  }
 
-  // Each behind that above it.
-  const Column<uint32_t>& order() const { return queue_; }
+  Column<uint32_t> Take() { return std::move(above_); }
 
  private:
   void Reach(uint32_t target, uint32_t from) {
-    if (above_[target] != kNotSeen)
+    if (above_[target] != kUnreachable)
       return;
     above_[target] = from;
     queue_.push_back(target);
@@ -50,14 +51,32 @@ class NearestWays {
   Column<uint32_t> queue_;
 };
 
-ObjectPath PathTo(const NearestWays& ways, uint32_t object) {
-  if (ways.Above(object) == kNotSeen)
+// A file may claim circles: no way has more objects than there are.
+ObjectPath PathTo(const ObjectGraph& graph, const NearestWays& ways, uint32_t object) {
+  if (ways.Above(object) == kUnreachable)
     return {};
   ObjectPath path = {object};
-  while (ways.Above(path.back()) != kRootItself)
-    path.push_back(ways.Above(path.back()));
+  for (uint32_t above = ways.Above(object);
+       above < graph.object_count() && path.size() < graph.object_count();
+       above = ways.Above(above))
+    path.push_back(above);
   std::reverse(path.begin(), path.end());
   return path;
+}
+
+// Whether an object is wanted, or on a way to one that is.
+std::vector<bool> WaysToWanted(const ObjectGraph& graph,
+                               const NearestWays& ways,
+                               const std::function<bool(uint32_t object)>& is_wanted) {
+  std::vector<bool> is_way(graph.object_count());
+  for (uint32_t object = 0; object < graph.object_count(); ++object) {
+    if (ways.Above(object) == kUnreachable || !is_wanted(object))
+      continue;
+    for (uint32_t at = object; at < graph.object_count() && !is_way[at];
+         at = ways.Above(at))
+      is_way[at] = true;
+  }
+  return is_way;
 }
 
 // Puts steps of one group below one step together.
@@ -71,8 +90,10 @@ class WayMerger {
     const auto found = known_.find(key);
     if (found != known_.end())
       return found->second;
-    if (above != MergedWay::kTop && ways_.size() >= kMostMergedWays)
+    if (above != MergedWay::kTop && ways_.size() >= kMostMergedWays) {
+      is_whole_ = false;
       return above;
+    }
     const auto way = static_cast<uint32_t>(ways_.size());
     known_.emplace(key, way);
     ways_.push_back({.above = above, .group = group});
@@ -81,11 +102,49 @@ class WayMerger {
 
   MergedWay& At(uint32_t way) { return ways_[way]; }
 
-  std::vector<MergedWay> Take() { return std::move(ways_); }
+  MergedWays Take() { return {std::move(ways_), is_whole_}; }
 
  private:
+  bool is_whole_ = true;
   std::vector<MergedWay> ways_;
   std::unordered_map<uint64_t, uint32_t> known_;  // by the step above and the group
+};
+
+// A step for each object that is on a way.
+class StepsOfObjects {
+ public:
+  StepsOfObjects(const ObjectGraph& graph,
+                 const NearestWays& ways,
+                 const std::function<uint32_t(uint32_t object)>& group_of)
+      : graph_(graph), ways_(ways), group_of_(group_of) {
+    step_.ReserveForRandomAccess(graph.object_count());
+    step_.resize(graph.object_count(), MergedWay::kTop);
+  }
+
+  MergedWay& Of(uint32_t object) {
+    way_.clear();
+    uint32_t at = object;
+    for (; at < graph_.object_count() && step_[at] == MergedWay::kTop &&
+           way_.size() < graph_.object_count();
+         at = ways_.Above(at))
+      way_.push_back(at);
+    uint32_t step = at < graph_.object_count() ? step_[at] : MergedWay::kTop;
+    for (; !way_.empty(); way_.pop_back()) {
+      step = merger_.StepTo(step, group_of_(way_.back()));
+      step_[way_.back()] = step;
+    }
+    return merger_.At(step);
+  }
+
+  MergedWays Take() { return merger_.Take(); }
+
+ private:
+  const ObjectGraph& graph_;
+  const NearestWays& ways_;
+  const std::function<uint32_t(uint32_t object)>& group_of_;
+  WayMerger merger_;
+  Column<uint32_t> step_;  // kTop: it has none yet
+  std::vector<uint32_t> way_;
 };
 
 }  // namespace
@@ -95,54 +154,44 @@ std::vector<ObjectPath> NearestPaths(const ObjectGraph& graph,
   NearestWays ways(graph);
   size_t found = 0;  // of `objects`, from the first one on
   ways.Find([&] {
-    while (found < objects.size() && ways.Above(objects[found]) != kNotSeen)
+    while (found < objects.size() && ways.Above(objects[found]) != kUnreachable)
       ++found;
     return found == objects.size();
   });
   std::vector<ObjectPath> paths;
   paths.reserve(objects.size());
   for (const uint32_t object : objects)
-    paths.push_back(PathTo(ways, object));
+    paths.push_back(PathTo(graph, ways, object));
   return paths;
 }
 
-std::vector<MergedWay> MergeNearestPaths(
-    const ObjectGraph& graph,
-    const std::function<bool(uint32_t object)>& is_wanted,
-    const std::function<uint32_t(uint32_t object)>& group_of) {
+Column<uint32_t> NearestAbove(const ObjectGraph& graph) {
   NearestWays ways(graph);
   ways.Find([] { return false; });
-  const Column<uint32_t>& order = ways.order();
-  std::vector<bool> is_way(graph.object_count());  // or wanted itself
-  for (size_t i = order.size(); i-- > 0;) {
-    const uint32_t object = order[i];
-    is_way[object] = is_way[object] || is_wanted(object);
-    if (is_way[object] && ways.Above(object) != kRootItself)
-      is_way[ways.Above(object)] = true;
-  }
-  WayMerger merger;
-  Column<uint32_t> step;  // by object, of those that are on a way
-  step.ReserveForRandomAccess(graph.object_count());
-  step.resize(graph.object_count(), MergedWay::kTop);
-  for (size_t i = 0; i < order.size(); ++i) {
-    const uint32_t object = order[i];
-    if (!is_way[object])
+  return ways.Take();
+}
+
+MergedWays MergeNearestPaths(const ObjectGraph& graph,
+                             const std::function<bool(uint32_t object)>& is_wanted,
+                             const std::function<uint32_t(uint32_t object)>& group_of) {
+  NearestWays ways(graph);
+  ways.Find([] { return false; });
+  const std::vector<bool> is_way = WaysToWanted(graph, ways, is_wanted);
+  StepsOfObjects steps(graph, ways, group_of);
+  for (uint32_t object = 0; object < graph.object_count(); ++object) {
+    if (!is_way[object] || !is_wanted(object))
       continue;
-    const uint32_t above = ways.Above(object);
-    step[object] = merger.StepTo(above == kRootItself ? MergedWay::kTop : step[above],
-                                 group_of(object));
-    if (!is_wanted(object))
-      continue;
-    MergedWay& way = merger.At(step[object]);
+    MergedWay& way = steps.Of(object);
     ++way.objects;
     way.bytes += graph.SizeOf(object);
   }
-  std::vector<MergedWay> merged = merger.Take();
-  for (size_t i = merged.size(); i-- > 0;) {
-    if (merged[i].above == MergedWay::kTop)
+  MergedWays merged = steps.Take();
+  for (size_t i = merged.ways.size(); i-- > 0;) {
+    const MergedWay& way = merged.ways[i];
+    if (way.above == MergedWay::kTop)
       continue;
-    merged[merged[i].above].objects += merged[i].objects;
-    merged[merged[i].above].bytes += merged[i].bytes;
+    merged.ways[way.above].objects += way.objects;
+    merged.ways[way.above].bytes += way.bytes;
   }
   return merged;
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "base/column.h"
 #include "object_graph/object_graph.h"
 
 namespace heapprofd {
@@ -29,11 +30,18 @@ struct MergedWay {
 
 inline constexpr size_t kMostMergedWays = 1 << 20;  // what is beyond ends where it is
 
+struct MergedWays {
+  std::vector<MergedWay> ways;
+  bool is_whole = true;  // false: there were more than kMostMergedWays
+};
+
+// The one above each object on the nearest way to it: kHeldByRoots, kUnreachable.
+Column<uint32_t> NearestAbove(const ObjectGraph& graph);
+
 // The nearest ways to all objects of which `is_wanted` is true, each behind the step
 // before it. `group_of` gives the group of an object.
-std::vector<MergedWay> MergeNearestPaths(
-    const ObjectGraph& graph,
-    const std::function<bool(uint32_t object)>& is_wanted,
-    const std::function<uint32_t(uint32_t object)>& group_of);
+MergedWays MergeNearestPaths(const ObjectGraph& graph,
+                             const std::function<bool(uint32_t object)>& is_wanted,
+                             const std::function<uint32_t(uint32_t object)>& group_of);
 
 }  // namespace heapprofd

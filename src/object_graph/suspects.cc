@@ -9,15 +9,13 @@ namespace heapprofd {
 namespace {
 
 constexpr uint8_t kNoSuspect = UINT8_MAX;
-static_assert(kMostSuspects < kNoSuspect);
+constexpr uint8_t kNotAsked = UINT8_MAX - 1;
+static_assert(kMostSuspects < kNotAsked);
 
 class SuspectSearch {
  public:
-  SuspectSearch(const ObjectGraph& graph,
-                const DominatorTree& tree,
-                const Column<uint64_t>& retained,
-                uint64_t least)
-      : graph_(graph), tree_(tree), retained_(retained), least_(least) {}
+  SuspectSearch(const ObjectGraph& graph, const Retention& retention, uint64_t least)
+      : graph_(graph), retention_(retention), least_(least) {}
 
   std::vector<Suspect> Find() {
     AddSingleObjects();
@@ -33,39 +31,42 @@ class SuspectSearch {
   // Those that there are: a file may have millions of types.
   using PartsByType = std::map<uint32_t, SuspectPart>;
 
-  bool IsLarge(uint32_t object) const { return retained_[object] >= least_; }
+  bool IsLarge(uint32_t object) const { return retention_.RetainedBy(object) >= least_; }
 
   // Of the same type as the one that dominates it.
   bool IsContinuation(uint32_t object) const {
-    const uint32_t above = tree_.dominator[object];
-    return above != kHeldByRoots && graph_.TypeOf(above) == graph_.TypeOf(object);
+    const uint32_t above = retention_.DominatorOf(object);
+    return above < graph_.object_count() && graph_.TypeOf(above) == graph_.TypeOf(object);
   }
 
   void AddSingleObjects() {
-    std::unordered_set<uint32_t> only_ways;  // to another that is large
-    for (size_t i = tree_.order.size(); i-- > 0;) {
-      const uint32_t object = tree_.order[i];
-      if (!IsLarge(object))
+    std::vector<uint32_t> first_ones;        // large, of their type on the way down
+    std::unordered_set<uint32_t> only_ways;  // to another of these
+    for (uint32_t object = 0; object < graph_.object_count(); ++object) {
+      if (!IsLarge(object) || IsContinuation(object))
         continue;
-      const bool is_way = only_ways.contains(object);
-      const uint32_t above = tree_.dominator[object];
-      if (above != kHeldByRoots && (is_way || !IsContinuation(object)))
-        only_ways.insert(above);
-      if (!is_way && !IsContinuation(object) && suspects_.size() < kMostSuspects)
-        suspects_.push_back({object, 1, retained_[object], {}});
+      first_ones.push_back(object);
+      for (uint32_t above = retention_.DominatorOf(object);
+           above < graph_.object_count() && only_ways.insert(above).second;)
+        above = retention_.DominatorOf(above);
+    }
+    for (const uint32_t object : first_ones) {
+      if (!only_ways.contains(object) && suspects_.size() < kMostSuspects)
+        suspects_.push_back({object, 1, retention_.RetainedBy(object), {}});
     }
   }
 
   // Of objects that no other one holds alone.
   void AddTypes() {
     std::vector<Suspect> of_type(graph_.types().size());
-    for (const uint32_t object : tree_.order) {
-      if (tree_.dominator[object] != kHeldByRoots || IsLarge(object))
+    for (uint32_t object = 0; object < graph_.object_count(); ++object) {
+      if (retention_.DominatorOf(object) != kHeldByRoots || IsLarge(object))
         continue;
       Suspect& suspect = of_type[graph_.TypeOf(object)];
+      const uint64_t retained = retention_.RetainedBy(object);
       ++suspect.count;
-      suspect.retained += retained_[object];
-      if (suspect.object == kNoObject || retained_[object] > retained_[suspect.object])
+      suspect.retained += retained;
+      if (suspect.object == kNoObject || retained > retention_.RetainedBy(suspect.object))
         suspect.object = object;
     }
     group_of_type_.resize(of_type.size(), kNoSuspect);
@@ -80,21 +81,17 @@ class SuspectSearch {
 
   // Suspects do not retain each other, so that each object belongs to one at most.
   void AddParts() {
-    Column<uint8_t> suspect_of;
-    suspect_of.ReserveForRandomAccess(graph_.object_count());
-    suspect_of.resize(graph_.object_count(), kNoSuspect);
+    suspect_of_.ReserveForRandomAccess(graph_.object_count());
+    suspect_of_.resize(graph_.object_count(), kNotAsked);
     for (size_t i = 0; i < suspects_.size(); ++i) {
       if (suspects_[i].count == 1)
-        suspect_of[suspects_[i].object] = static_cast<uint8_t>(i);
+        suspect_of_[suspects_[i].object] = static_cast<uint8_t>(i);
     }
     std::vector<PartsByType> parts(suspects_.size());
-    for (const uint32_t object : tree_.order) {
-      uint8_t& suspect = suspect_of[object];
-      const uint32_t above = tree_.dominator[object];
-      if (suspect == kNoSuspect)
-        suspect = above != kHeldByRoots ? suspect_of[above]
-                  : IsLarge(object)     ? kNoSuspect
-                                        : group_of_type_[graph_.TypeOf(object)];
+    for (uint32_t object = 0; object < graph_.object_count(); ++object) {
+      if (retention_.DominatorOf(object) == kUnreachable)
+        continue;
+      const uint8_t suspect = SuspectOf(object);
       if (suspect == kNoSuspect)
         continue;
       SuspectPart& part = parts[suspect][graph_.TypeOf(object)];
@@ -103,6 +100,25 @@ class SuspectSearch {
     }
     for (size_t i = 0; i < suspects_.size(); ++i)
       suspects_[i].parts = Sorted(parts[i]);
+  }
+
+  // What retains it, or is it. All on the way up get the same answer.
+  uint8_t SuspectOf(uint32_t object) {
+    way_.clear();
+    uint32_t at = object;
+    for (; at < graph_.object_count() && suspect_of_[at] == kNotAsked;
+         at = retention_.DominatorOf(at)) {
+      suspect_of_[at] = kNoSuspect;  // for now: a file may claim circles
+      way_.push_back(at);
+    }
+    uint8_t suspect = kNoSuspect;
+    if (at < graph_.object_count())
+      suspect = suspect_of_[at];
+    else if (at == kHeldByRoots && !IsLarge(way_.back()))
+      suspect = group_of_type_[graph_.TypeOf(way_.back())];
+    for (const uint32_t below : way_)
+      suspect_of_[below] = suspect;
+    return suspect;
   }
 
   static std::vector<SuspectPart> Sorted(const PartsByType& by_type) {
@@ -117,45 +133,54 @@ class SuspectSearch {
   }
 
   const ObjectGraph& graph_;
-  const DominatorTree& tree_;
-  const Column<uint64_t>& retained_;
+  const Retention& retention_;
   const uint64_t least_;
   std::vector<Suspect> suspects_;
   std::vector<uint8_t> group_of_type_;  // place in suspects_
+  Column<uint8_t> suspect_of_;          // by object
+  std::vector<uint32_t> way_;
 };
 
 }  // namespace
 
 std::vector<Suspect> FindSuspects(const ObjectGraph& graph,
-                                  const DominatorTree& tree,
-                                  const Column<uint64_t>& retained,
+                                  const Retention& retention,
                                   uint64_t least) {
-  return SuspectSearch(graph, tree, retained, least).Find();
+  return SuspectSearch(graph, retention, least).Find();
 }
 
 std::vector<std::vector<uint32_t>> WaysDown(const ObjectGraph& graph,
-                                            const DominatorTree& tree,
-                                            const Column<uint64_t>& retained,
+                                            const Retention& retention,
                                             const std::vector<uint32_t>& objects) {
   std::vector<std::vector<uint32_t>> ways;
-  std::unordered_map<uint32_t, size_t> way_to;  // by its last object
+  std::unordered_map<uint32_t, size_t> way_to;     // by its last object
+  std::vector<bool> is_end(graph.object_count());  // tells most objects at once
   for (const uint32_t object : objects) {
     way_to.emplace(object, ways.size());
+    is_end[object] = true;
     ways.push_back({object});
   }
-  for (const uint32_t object : tree.order) {
-    const uint32_t above = tree.dominator[object];
-    if (above == kHeldByRoots || retained[object] <= retained[above] / 2 ||
-        graph.TypeOf(object) == graph.TypeOf(above))
-      continue;
-    const auto found = way_to.find(above);
-    if (found == way_to.end() || ways[found->second].size() >= kLongestWay)
-      continue;
-    const size_t way = found->second;
-    way_to.erase(found);
-    // A way ends where another one begins: they would be the same from there.
-    if (way_to.emplace(object, way).second)
-      ways[way].push_back(object);
+  bool has_grown = !ways.empty();
+  for (size_t length = 1; has_grown && length < kLongestWay; ++length) {
+    has_grown = false;
+    for (uint32_t object = 0; object < graph.object_count(); ++object) {
+      const uint32_t above = retention.DominatorOf(object);
+      if (above >= graph.object_count() || !is_end[above])
+        continue;
+      const auto found = way_to.find(above);
+      if (found == way_to.end() || ways[found->second].size() != length ||
+          retention.RetainedBy(object) <= retention.RetainedBy(above) / 2 ||
+          graph.TypeOf(object) == graph.TypeOf(above))
+        continue;
+      const size_t way = found->second;
+      way_to.erase(found);
+      // A way ends where another one begins: they would be the same from there.
+      if (way_to.emplace(object, way).second) {
+        ways[way].push_back(object);
+        is_end[object] = true;
+        has_grown = true;
+      }
+    }
   }
   return ways;
 }

@@ -10,9 +10,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/column.h"
-#include "object_graph/dominators.h"
 #include "object_graph/object_graph.h"
+#include "object_graph/retention.h"
 
 namespace heapprofd {
 
@@ -35,16 +34,14 @@ inline constexpr size_t kLongestWay = 20;  // objects; what is deeper is of no h
 
 // Those that retain at least `least` bytes; largest first.
 std::vector<Suspect> FindSuspects(const ObjectGraph& graph,
-                                  const DominatorTree& tree,
-                                  const Column<uint64_t>& retained,
+                                  const Retention& retention,
                                   uint64_t least);
 
 // From each of the objects to where what it retains has piled up: it, the one that it
 // dominates and that retains more than half as much, and so on; of a list of objects of
 // one type the first. `objects`: each once.
 std::vector<std::vector<uint32_t>> WaysDown(const ObjectGraph& graph,
-                                            const DominatorTree& tree,
-                                            const Column<uint64_t>& retained,
+                                            const Retention& retention,
                                             const std::vector<uint32_t>& objects);
 
 }  // namespace heapprofd

@@ -37,10 +37,9 @@ std::vector<Suspect> SuspectsIn(const std::vector<Object>& objects,
                                 const std::vector<uint32_t>& roots,
                                 uint64_t least) {
   const ObjectGraph graph = GraphOf(objects, roots);
-  const Result<DominatorTree> tree = FindDominators(graph, std::atomic<bool>(false));
+  const Result<Retention> tree = FindRetention(graph, std::atomic<bool>(false));
   EXPECT_TRUE(tree.ok());
-  std::vector<Suspect> suspects =
-      FindSuspects(graph, tree.value(), RetainedSizes(graph, tree.value()), least);
+  std::vector<Suspect> suspects = FindSuspects(graph, tree.value(), least);
   for (const Suspect& suspect : suspects) {
     uint64_t bytes = 0;
     for (const SuspectPart& part : suspect.parts)
@@ -105,9 +104,9 @@ TEST(SuspectsTest, GarbageIsNone) {
 std::vector<std::vector<uint32_t>> WaysIn(const std::vector<Object>& heap,
                                           const std::vector<uint32_t>& objects) {
   const ObjectGraph graph = GraphOf(heap, {0});
-  const Result<DominatorTree> tree = FindDominators(graph, std::atomic<bool>(false));
+  const Result<Retention> tree = FindRetention(graph, std::atomic<bool>(false));
   EXPECT_TRUE(tree.ok());
-  return WaysDown(graph, tree.value(), RetainedSizes(graph, tree.value()), objects);
+  return WaysDown(graph, tree.value(), objects);
 }
 
 using Ways = std::vector<std::vector<uint32_t>>;

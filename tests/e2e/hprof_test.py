@@ -11,6 +11,7 @@ import re
 import select
 import shlex
 import signal
+import struct
 import subprocess
 import unittest
 
@@ -332,6 +333,21 @@ class Examination(HprofTest):
                                r" +10 +\d+  class Holder\n +10 +\d+    Node\n1 more; --top 0 shows all\n$")
         self.assertIn("cannot find Nodes in the dump: no object has this class", hprof("paths", path, "Nodes").stderr)
 
+    def test_ways_beyond_a_million_are_said_to_be_put_together(self):
+        """Each array holds the one behind it; every one has a class of its own, so that there are as many different ways."""
+        count = 1_050_000
+        dump = Dump(version="1.0.2", id_bytes=4)
+        first, size = 1 << 24, 8
+        arrays = b"".join(b"\x22" + struct.pack(">IIIII", first + size * i, 0, 1, i + 1, first + size * (i + 1)) for i in range(count))
+        dump.load_class(20, "Node")
+        dump.segment(dump.root(0xFF, first), dump.class_dump(20), arrays, dump.instance(first + size * count, 20)).end()
+        path = self.write("a.hprof", dump.bytes)
+        found = json.loads(hprof("paths", "--json", "--top", "1", path, "Node").stdout)
+        self.assertEqual((found["all_ways"], found["is_whole"]), (2**20, False))
+        self.assertIn("there are more than 1048576 different ways: what is beyond counts for the last step of them that is listed",
+                      found["notes"])
+        self.assertIn("there are more than 1048576 different ways", hprof("paths", "--top", "1", path, "Node").stderr)
+
     def test_a_class_itself_can_be_named(self):
         path = self.write("a.hprof", phone(kinds=(0x41,)))
         for name in ("class com.example.Node", "java.lang.Class<com.example.Node>"):
@@ -605,6 +621,66 @@ class Tables(HprofTest):
                           "FILE show what is in it", done.stderr)
 
 
+class KeptIndex(HprofTest):
+    def setUp(self):
+        super().setUp()
+        self.dump = self.write("a.hprof", phone(kinds=(0x41,)))
+        self.index = self.dump + ".hpi"
+
+    def notes(self, *arguments):
+        done = hprof("dominators", "--json", *arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        found = json.loads(done.stdout)
+        self.assertGreater(len(found["objects"]), 0)
+        return found["notes"]
+
+    def test_one_that_does_not_fit_is_said_and_replaced(self):
+        self.assertEqual(self.notes("--keep-index", self.dump), [])
+        stale = (f"its index {self.index} is not used: the dump has changed since, or it was made with another --holding or by another "
+                 "version; --keep-index replaces it")
+        self.assertEqual(self.notes("--holding", "weak", self.dump), [stale])
+        os.utime(self.dump, ns=(1, 1))
+        self.assertEqual(self.notes(self.dump), [stale])
+        self.assertEqual(self.notes("--keep-index", self.dump), [])
+        self.assertEqual(self.notes(self.dump), [])
+        with open(self.index, "wb") as file:
+            file.write(b"not an index")
+        self.assertEqual(self.notes(self.dump), [f"its index {self.index} is not used: it is damaged, or no index; --keep-index replaces it"])
+
+    def test_what_others_may_write_is_not_used(self):
+        self.notes("--keep-index", self.dump)
+        os.chmod(self.index, 0o622)
+        self.assertEqual(self.notes(self.dump), [f"its index {self.index} is not used: it is no file that only you or root can write"])
+        os.rename(self.index, self.path("other"))
+        os.symlink(self.path("other"), self.index)
+        self.assertEqual(self.notes(self.dump), [f"its index {self.index} is not used: Too many levels of symbolic links"])
+
+    def test_what_cannot_be_kept_is_said_and_the_answer_given(self):
+        os.mkdir(self.index)
+        notes = self.notes("--keep-index", self.dump)
+        self.assertEqual(notes[0], f"its index {self.index} is not used: it is no file that only you or root can write")
+        self.assertIn("no index of it is kept: cannot ", notes[1])
+        compressed = self.write("a.hprof.gz", gzip.compress(phone(kinds=(0x41,))))
+        self.assertEqual(self.notes("--keep-index", compressed),
+                         ["no index of it is kept: it is compressed, comes through a pipe, or may be changed by another user, and a copy "
+                          "of it is read"])
+        cut = self.write("cut.hprof", phone(kinds=(0x41,))[:-20])
+        self.assertIn("no index of it is kept: it is damaged", self.notes("--keep-index", cut))
+        self.assertEqual(sorted(name for name in os.listdir(self.directory) if name.endswith(".hpi")), ["a.hprof.hpi"])
+
+    def test_each_dump_of_a_file_has_its_own(self):
+        both = self.write("both.hprof", phone(kinds=(0x41,)) + phone(kinds=(0x41, 0x5A))[31:])
+        for number in ("1", "2"):
+            self.notes("--keep-index", "--dump", number, both)
+            self.assertTrue(os.path.exists(f"{both}.{number}.hpi"))
+        self.assertEqual(self.notes("--dump", "1", both), [])
+
+    def test_only_what_examines_a_dump_has_one(self):
+        done = hprof("conv", "--keep-index", self.dump, self.path("out"))
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("cannot use --keep-index with conv: only what examines a dump has an index of it", done.stderr)
+
+
 class LiveMachine(WithMachine):
     def histogram(self, *arguments):
         done = hprof("histogram", "--json", "--top", "0", *arguments)
@@ -624,6 +700,28 @@ class LiveMachine(WithMachine):
             self.assertGreater(len(stable), 150)
             self.assertLessEqual({"java.util.concurrent.ForkJoinPool", "java.util.concurrent.atomic.Striped64$Cell"}, set(stable))
             self.assertEqual({name: (ours.get(name), row) for name, row in stable.items() if ours.get(name) != row}, {}, flags)
+
+    def test_an_index_gives_the_answers_of_the_dump(self):
+        jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))
+        path = self.path("a.hprof")
+        questions = [[verb, path] for verb in ("histogram", "leaks", "dominators", "threads", "collections", "loaders", "unreachable")]
+        questions += [["histogram", "--retained", path], ["dominators", path, "java.lang.Class"], ["path", path, "Leaky$Entry"],
+                      ["object", path, "Leaky$Entry"], ["paths", path, "java.lang.String"], ["find", "--retained", path, "*", "name~a"],
+                      ["compare", "--retained", path, path]]
+        without = [self.answer(*question) for question in questions]
+        self.assertFalse(os.path.exists(path + ".hpi"))
+        self.assertEqual(self.answer("dominators", "--keep-index", path), without[2])
+        self.assertEqual(os.stat(path + ".hpi").st_mode & 0o777, 0o600)
+        self.assertLess(os.path.getsize(path + ".hpi"), 0.4 * os.path.getsize(path))
+        made = os.stat(path + ".hpi").st_mtime_ns
+        for question, answer in zip(questions, without):
+            self.assertEqual(self.answer(*question), answer, question)
+        self.assertEqual(os.stat(path + ".hpi").st_mtime_ns, made)
+
+    def answer(self, *arguments):
+        done = hprof(arguments[0], "--json", "--top", "200", *arguments[1:])
+        self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+        return json.loads(done.stdout)
 
     def test_a_leak_is_found_by_name(self):
         jcmd(self.start(), "GC.heap_dump", "-overwrite", self.path("a.hprof"))

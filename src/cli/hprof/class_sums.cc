@@ -27,7 +27,7 @@ std::vector<ClassRow> RetainedRows(const Examined& examined) {
   const ObjectGraph& graph = examined.heap->graph();
   const std::vector<uint32_t> row_of = FirstOfName(graph);
   const std::vector<uint64_t> retained =
-      RetainedByGroup(graph, examined.tree, examined.retained, row_of);
+      RetainedByGroup(graph, examined.retention, row_of);
   std::vector<ClassRow> rows(row_of.size());
   for (uint32_t object = 0; object < graph.object_count(); ++object) {
     ClassRow& row = rows[row_of[graph.TypeOf(object)]];
@@ -96,7 +96,7 @@ Result<ClassSums> SumClasses(OpenedDump* opened, bool with_retained) {
   if (with_retained) {
     HPD_TRY_ASSIGN(const Examined examined, Examine(opened));
     sums.rows = RetainedRows(examined);
-    sums.reachable_bytes = examined.total;
+    sums.reachable_bytes = examined.retention.reachable_bytes();
   } else {
     HPD_TRY_ASSIGN(sums.rows, AllRows(opened));
   }
@@ -108,7 +108,7 @@ Result<ClassSums> SumUnreachable(OpenedDump* opened) {
   HPD_TRY_ASSIGN(const Examined examined, Examine(opened));
   ClassSums sums;
   sums.rows = RowsOf(examined.heap->graph(), [&examined](uint32_t object) {
-    return examined.tree.dominator[object] == kUnreachable;
+    return examined.retention.DominatorOf(object) == kUnreachable;
   });
   AddRows(&sums);
   return sums;

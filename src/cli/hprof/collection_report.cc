@@ -49,7 +49,7 @@ class FillCounter : public hprof::HeapVisitor {
 
   void ObjectArray(const hprof::ObjectArrayRecord& record) {
     const uint32_t object = ids_.Find(record.id);
-    if (object == kNoObject || examined_.tree.dominator[object] == kUnreachable)
+    if (object == kNoObject || examined_.retention.DominatorOf(object) == kUnreachable)
       return;
     Fill fill{1, 0, record.length, 0};
     for (uint32_t i = 0; i < record.length; ++i)
@@ -83,7 +83,7 @@ class FillCounter : public hprof::HeapVisitor {
   std::string NameOf(uint32_t type) const { return graph_.types()[type].name; }
 
   uint32_t HolderOf(uint32_t object) const {
-    const uint32_t above = examined_.tree.dominator[object];
+    const uint32_t above = examined_.retention.DominatorOf(object);
     return above == kHeldByRoots ? kNoType : graph_.TypeOf(above);
   }
 

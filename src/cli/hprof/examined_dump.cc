@@ -27,7 +27,8 @@ std::string ClassNamedIn(const std::string& text) {
 
 // Of two objects that which retains more; `found` may be none.
 uint32_t LargerOf(const Examined& examined, uint32_t found, uint32_t other) {
-  return found == kNoObject || examined.retained[other] > examined.retained[found]
+  return found == kNoObject || examined.retention.RetainedBy(other) >
+                                   examined.retention.RetainedBy(found)
              ? other
              : found;
 }
@@ -37,12 +38,8 @@ uint32_t LargerOf(const Examined& examined, uint32_t found, uint32_t other) {
 Result<Examined> Examine(OpenedDump* opened) {
   HPD_TRY_ASSIGN(std::unique_ptr<LoadedHeap> heap, LoadHeap(opened));
   const std::atomic<bool> cancelled = false;
-  HPD_TRY_ASSIGN(DominatorTree tree, FindDominators(heap->graph(), cancelled));
-  Column<uint64_t> retained = RetainedSizes(heap->graph(), tree);
-  uint64_t total = 0;
-  for (const uint32_t object : tree.order)
-    total += tree.dominator[object] == kHeldByRoots ? retained[object] : 0;
-  return Examined{std::move(heap), std::move(tree), std::move(retained), total};
+  HPD_TRY_ASSIGN(Retention retention, FindRetention(heap->graph(), cancelled));
+  return Examined{std::move(heap), std::move(retention)};
 }
 
 std::string NameOf(const LoadedHeap& heap, uint32_t object) {

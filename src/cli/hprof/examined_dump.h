@@ -7,19 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "base/column.h"
 #include "base/status.h"
 #include "cli/hprof/loaded_heap.h"
-#include "cli/hprof/opened_dump.h"
-#include "object_graph/dominators.h"
+#include "cli/hprof/opened/opened_dump.h"
+#include "object_graph/retention.h"
 
 namespace heapprofd {
 
 struct Examined {
   std::unique_ptr<LoadedHeap> heap;
-  DominatorTree tree;
-  Column<uint64_t> retained;
-  uint64_t total = 0;  // of what can be reached
+  Retention retention;
 };
 
 Result<Examined> Examine(OpenedDump* opened);

@@ -157,7 +157,7 @@ Status PrintFoundInTrace(OpenedDump& opened, const HprofView& view) {
     found.bytes += graph.SizeOf(object);
     rows.Add(
         {{.bytes = graph.SizeOf(object), .class_name = NameOf(*examined.heap, object)},
-         view.retained ? examined.retained[object] : 0,
+         view.retained ? examined.retention.RetainedBy(object) : 0,
          object});
   }
   PrintAllFound(opened, view, found, rows.Finish(), examined.heap.get());
@@ -186,7 +186,8 @@ Status PrintFound(OpenedDump& opened, const HprofView& view) {
           source.file, *source.dump, heap != nullptr ? heap->census : *own_census,
           {view.object, view.conditions}, [&](hprof::FoundObject object) {
             const uint32_t row = heap != nullptr ? heap->ids.Find(object.id) : kNoObject;
-            rows.Add({std::move(object), row == kNoObject ? 0 : examined->retained[row]});
+            rows.Add({std::move(object),
+                      row == kNoObject ? 0 : examined->retention.RetainedBy(row)});
           }));
   if (!found.is_whole)
     opened.notes.emplace_back(

@@ -4,7 +4,7 @@
 
 #include "base/files/file_place.h"
 #include "base/status.h"
-#include "cli/hprof/opened_dump.h"
+#include "cli/hprof/opened/opened_dump.h"
 
 namespace heapprofd {
 

@@ -26,6 +26,7 @@ struct HprofOptions {
   HprofView view;
   uint64_t dump = 0;
   bool strict = false;
+  bool keep_index = false;
   bool app_heap_only = false;
   std::vector<std::string> words;
 };
@@ -63,6 +64,12 @@ std::vector<Flag> HprofFlags(HprofOptions& options) {
                    .group = group,
                    .apply = NumberValue("--before", &options.view.older_dump, UINT64_MAX,
                                         "a whole number")});
+  flags.push_back({.name = "keep-index",
+                   .help = "Keep what was found in FILE.hpi, for the next question.",
+                   .details = "It has about a third of the dump's size and is used "
+                              "whenever it is there and fits the dump.",
+                   .group = group,
+                   .apply = Switch(&options.keep_index)});
   flags.push_back({.name = "strict",
                    .help = "A damaged dump is shown, and fails.",
                    .group = group,
@@ -198,6 +205,9 @@ Status ExamineFile(HprofOptions options) {
                    dump.path +
                    " with itself: name another file, or two of its dumps with --before N "
                    "and --dump N");
+  dump.keep_index = options.keep_index;
+  if (older)
+    older->keep_index = options.keep_index;
   HPD_TRY(PrintView(dump, std::move(older), options.view));
   if (options.strict && dump.is_damaged)
     return Status(StatusCode::kCorrupt,
@@ -212,6 +222,9 @@ Status RunOne(const std::string& verb, const HprofOptions& options) {
   if (options.view.older_dump != 0 && verb != "compare")
     return Invalid("cannot use --before with " + verb +
                    ": only compare has an older dump; --dump N chooses one");
+  if (options.keep_index && !IsView(verb))
+    return Invalid("cannot use --keep-index with " + verb +
+                   ": only what examines a dump has an index of it");
   if (verb == "conv")
     return ConvertFile(options);
   if (verb == "trace")

@@ -37,16 +37,24 @@ std::string AlignedNumber(const std::string& text) {
   return std::string(kWidth - std::min(kWidth, text.size()), ' ') + text;
 }
 
-// Objects that `above` dominates immediately, those that retain most first.
-std::vector<uint32_t> DominatedBy(const Examined& examined, uint32_t above) {
+// Those of the objects that `above` dominates immediately that retain most, as many as
+// are shown.
+std::vector<uint32_t> DominatedBy(const Examined& examined,
+                                  uint32_t above,
+                                  const HprofView& view) {
   std::vector<uint32_t> objects;
-  for (const uint32_t object : examined.tree.order) {
-    if (examined.tree.dominator[object] == above)
+  for (uint32_t object = 0; object < examined.heap->graph().object_count(); ++object) {
+    if (examined.retention.DominatorOf(object) == above)
       objects.push_back(object);
   }
-  std::stable_sort(objects.begin(), objects.end(), [&](uint32_t a, uint32_t b) {
-    return examined.retained[a] > examined.retained[b];
+  const size_t shown = Shown(objects.size(), view);
+  const auto end = objects.begin() + static_cast<ptrdiff_t>(shown);
+  std::partial_sort(objects.begin(), end, objects.end(), [&](uint32_t a, uint32_t b) {
+    const uint64_t bytes = examined.retention.RetainedBy(a);
+    const uint64_t others = examined.retention.RetainedBy(b);
+    return bytes != others ? bytes > others : a < b;
   });
+  objects.resize(shown);
   return objects;
 }
 
@@ -91,24 +99,26 @@ Status PrintDominators(OpenedDump& opened, const HprofView& view) {
   if (!view.object.empty()) {
     HPD_TRY_ASSIGN(above, FindObject(examined, view.object));
   }
-  const std::vector<uint32_t> objects = DominatedBy(examined, above);
-  const size_t shown = Shown(objects.size(), view);
+  const std::vector<uint32_t> objects = DominatedBy(examined, above, view);
   if (view.json) {
     json list = json::array();
-    for (size_t i = 0; i < shown; ++i)
-      list.push_back(JsonOf(examined, objects[i]));
-    PrintJson(opened, "objects", std::move(list), {{"reachable_bytes", examined.total}});
+    for (const uint32_t object : objects)
+      list.push_back(JsonOf(examined, object));
+    PrintJson(opened, "objects", std::move(list),
+              {{"reachable_bytes", examined.retention.reachable_bytes()}});
     return {};
   }
-  PrintTotal(opened, examined.tree.order.size(), examined.total);
+  PrintTotal(opened, examined.retention.reachable_count(),
+             examined.retention.reachable_bytes());
   Print(stdout, "%14s %6s %10s  %s\n", "retained", "share", "bytes", "object");
-  for (size_t i = 0; i < shown; ++i) {
-    const uint64_t retained = examined.retained[objects[i]];
+  for (const uint32_t object : objects) {
+    const uint64_t retained = examined.retention.RetainedBy(object);
     Print(stdout, "%14llu %6s %10llu  %s\n", static_cast<unsigned long long>(retained),
-          FormatShare(static_cast<double>(retained), static_cast<double>(examined.total))
+          FormatShare(static_cast<double>(retained),
+                      static_cast<double>(examined.retention.reachable_bytes()))
               .c_str(),
-          static_cast<unsigned long long>(examined.heap->graph().SizeOf(objects[i])),
-          TitleOf(examined, objects[i]).c_str());
+          static_cast<unsigned long long>(examined.heap->graph().SizeOf(object)),
+          TitleOf(examined, object).c_str());
   }
   return {};
 }

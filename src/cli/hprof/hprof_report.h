@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "cli/flag_table.h"
 #include "cli/help_text.h"
-#include "cli/hprof/opened_dump.h"
+#include "cli/hprof/opened/opened_dump.h"
 #include "hprof/find_objects.h"
 
 namespace heapprofd {

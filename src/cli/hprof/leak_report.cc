@@ -62,10 +62,11 @@ json JsonOfSuspect(const Examined& examined, const Account& account) {
 }
 
 std::string Headline(const Examined& examined, const Suspect& suspect) {
-  const std::string bytes = FormatBytes(static_cast<double>(suspect.retained)) + " (" +
-                            FormatShare(static_cast<double>(suspect.retained),
-                                        static_cast<double>(examined.total)) +
-                            ")";
+  const std::string bytes =
+      FormatBytes(static_cast<double>(suspect.retained)) + " (" +
+      FormatShare(static_cast<double>(suspect.retained),
+                  static_cast<double>(examined.retention.reachable_bytes())) +
+      ")";
   if (suspect.count > 1)
     return FormatCount(static_cast<double>(suspect.count)) + " objects of " +
            NameOf(*examined.heap, suspect.object) + " retain " + bytes +
@@ -118,7 +119,7 @@ std::vector<Account> AccountsOf(const OpenedDump& opened,
     objects.push_back(suspect.object);
   std::vector<HoldingPath> paths = HoldingPaths(examined, objects);
   std::vector<std::vector<uint32_t>> ways =
-      WaysDown(examined.heap->graph(), examined.tree, examined.retained, objects);
+      WaysDown(examined.heap->graph(), examined.retention, objects);
   for (size_t i = 0; i < ways.size(); ++i) {
     if (suspects[i].count == 1)  // has piled up in it
       ways[i].resize(1);
@@ -140,19 +141,21 @@ std::vector<Account> AccountsOf(const OpenedDump& opened,
 
 Status PrintLeaks(OpenedDump& opened, const HprofView& view) {
   HPD_TRY_ASSIGN(const Examined examined, Examine(&opened));
-  std::vector<Suspect> suspects =
-      FindSuspects(examined.heap->graph(), examined.tree, examined.retained,
-                   std::max<uint64_t>(examined.total / kShareDivisor, 1));
+  std::vector<Suspect> suspects = FindSuspects(
+      examined.heap->graph(), examined.retention,
+      std::max<uint64_t>(examined.retention.reachable_bytes() / kShareDivisor, 1));
   suspects.resize(Shown(suspects.size(), view));
   const std::vector<Account> accounts = AccountsOf(opened, examined, std::move(suspects));
   if (view.json) {
     json list = json::array();
     for (const Account& account : accounts)
       list.push_back(JsonOfSuspect(examined, account));
-    PrintJson(opened, "suspects", std::move(list), {{"reachable_bytes", examined.total}});
+    PrintJson(opened, "suspects", std::move(list),
+              {{"reachable_bytes", examined.retention.reachable_bytes()}});
     return {};
   }
-  PrintTotal(opened, examined.tree.order.size(), examined.total);
+  PrintTotal(opened, examined.retention.reachable_count(),
+             examined.retention.reachable_bytes());
   for (size_t i = 0; i < accounts.size(); ++i) {
     Print(stdout, "%s%zu. ", i == 0 ? "" : "\n", i + 1);
     PrintSuspect(examined, accounts[i]);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "cli/hprof/loaded_heap.h"
+#include "cli/hprof/opened/kept_index.h"
 #include "hprof/object_values.h"
 #include "hprof/strings/string_texts.h"
 #include "profile/java_classes.h"
@@ -126,8 +127,7 @@ Result<std::unique_ptr<LoadedHeap>> LoadHeap(OpenedDump* opened) {
   if (opened->is_of_trace())
     return LoadHeapOfTrace(*opened);
   const DumpOfFile& from = *opened->source;
-  HPD_TRY_ASSIGN(hprof::HeapGraph heap,
-                 hprof::LoadGraph(from.file, *from.dump, opened->holding));
+  HPD_TRY_ASSIGN(hprof::HeapGraph heap, LoadGraphOf(opened));
   AddDamage(heap.census, opened);
   return std::unique_ptr<LoadedHeap>(std::make_unique<HeapOfDump>(from, std::move(heap)));
 }

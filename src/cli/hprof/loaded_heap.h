@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/status.h"
-#include "cli/hprof/opened_dump.h"
+#include "cli/hprof/opened/opened_dump.h"
 #include "hprof/load_graph.h"
 #include "object_graph/object_graph.h"
 

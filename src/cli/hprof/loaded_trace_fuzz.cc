@@ -34,7 +34,7 @@ void CheckObject(const Examined& examined, uint32_t object) {
 void CheckPaths(const Examined& examined, const std::vector<uint32_t>& objects) {
   const std::vector<HoldingPath> paths = HoldingPaths(examined, objects);
   for (size_t i = 0; i < paths.size(); ++i) {
-    const bool is_held = examined.tree.dominator[objects[i]] != kUnreachable;
+    const bool is_held = examined.retention.DominatorOf(objects[i]) != kUnreachable;
     HPD_CHECK(paths[i].steps.empty() != is_held && paths[i].root.empty() != is_held);
     HPD_CHECK(!is_held || paths[i].steps.back().object == objects[i]);
   }

@@ -55,7 +55,8 @@ std::vector<LoaderRow> LoadersOf(const Examined& examined) {
   std::vector<LoaderRow> rows;
   for (auto& [loader, row] : loaders) {
     row.loader = loader;
-    row.retained = loader.object == kNoObject ? 0 : examined.retained[loader.object];
+    row.retained =
+        loader.object == kNoObject ? 0 : examined.retention.RetainedBy(loader.object);
     rows.push_back(row);
   }
   std::stable_sort(rows.begin(), rows.end(), [](const LoaderRow& a, const LoaderRow& b) {

@@ -52,14 +52,15 @@ std::string ValueText(const Examined& examined,
   if (value.object == kNoObject)
     return "null";
   return TitleOf(examined, value.object) + QuotedText(values, value.object) +
-         ", retains " + FormatBytes(static_cast<double>(examined.retained[value.object]));
+         ", retains " +
+         FormatBytes(static_cast<double>(examined.retention.RetainedBy(value.object)));
 }
 
 void PrintValues(const Examined& examined, uint32_t object, const FieldValues& values) {
   Print(stdout, "%s%s, %s, retains %s\n", TitleOf(examined, object).c_str(),
         QuotedText(values, object).c_str(),
         FormatBytes(static_cast<double>(examined.heap->graph().SizeOf(object))).c_str(),
-        FormatBytes(static_cast<double>(examined.retained[object])).c_str());
+        FormatBytes(static_cast<double>(examined.retention.RetainedBy(object))).c_str());
   for (const FieldValue& value : values.values)
     Print(stdout, "  %s = %s\n", Printable(value.name).c_str(),
           ValueText(examined, values, value).c_str());

@@ -78,6 +78,7 @@ std::vector<std::pair<uint32_t, uint32_t>> InOrder(const std::vector<MergedWay>&
 
 struct ClassPaths {
   std::vector<MergedWay> ways;
+  bool is_whole = true;  // false: so many that some end too early
   std::vector<std::pair<uint32_t, uint32_t>> order;  // of the ways, and how deep each is
   uint64_t all = 0;                                  // objects of the class
   uint64_t held = 0;                                 // of these
@@ -93,8 +94,10 @@ ClassPaths PathsTo(const std::string& name,
   ClassPaths paths;
   for (uint32_t object = 0; object < graph.object_count(); ++object)
     paths.all += is_meant(object) ? 1u : 0u;
-  paths.ways = MergeNearestPaths(graph, is_meant,
-                                 [&](uint32_t object) { return groups.Of(object); });
+  MergedWays merged = MergeNearestPaths(
+      graph, is_meant, [&](uint32_t object) { return groups.Of(object); });
+  paths.ways = std::move(merged.ways);
+  paths.is_whole = merged.is_whole;
   for (const MergedWay& way : paths.ways)
     paths.held += way.above == MergedWay::kTop ? way.objects : 0;
   paths.order = InOrder(paths.ways);
@@ -117,7 +120,8 @@ void PrintAsJson(const OpenedDump& opened,
   PrintJson(opened, "ways", std::move(list),
             {{"all_ways", paths.order.size()},
              {"all_objects", paths.all},
-             {"held_objects", paths.held}});
+             {"held_objects", paths.held},
+             {"is_whole", paths.is_whole}});
 }
 
 void PrintAsTable(const std::string& name,
@@ -153,6 +157,10 @@ Status PrintMergedPaths(OpenedDump& opened, const HprofView& view) {
                   "cannot find " + view.object +
                       " in the dump: no object has this class; heap_profile hprof "
                       "histogram --top 0 lists the classes");
+  if (!paths.is_whole)
+    opened.notes.push_back("there are more than " + std::to_string(kMostMergedWays) +
+                           " different ways: what is beyond counts for the last step "
+                           "of them that is listed");
   const size_t shown = Shown(paths.order.size(), view);
   if (view.json)
     PrintAsJson(opened, paths, groups, shown);

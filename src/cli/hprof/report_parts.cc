@@ -35,7 +35,7 @@ std::string TitleOf(const Examined& examined, uint32_t object) {
 json JsonOf(const Examined& examined, uint32_t object) {
   json row = {{"class", examined.heap->ObjectName(object)},
               {"bytes", examined.heap->graph().SizeOf(object)},
-              {"retained", examined.retained[object]}};
+              {"retained", examined.retention.RetainedBy(object)}};
   examined.heap->Identify(object, &row);
   return row;
 }
@@ -58,7 +58,8 @@ void PrintStepRows(const Examined& examined, const HoldingPath& path) {
   for (const HoldingPath::Step& step : path.steps)
     Print(stdout, "  %s%s%s, retains %s\n", step.reference.c_str(),
           step.reference.empty() ? "" : " -> ", TitleOf(examined, step.object).c_str(),
-          FormatBytes(static_cast<double>(examined.retained[step.object])).c_str());
+          FormatBytes(static_cast<double>(examined.retention.RetainedBy(step.object)))
+              .c_str());
 }
 
 }  // namespace heapprofd

@@ -40,11 +40,13 @@ json JsonOfThread(const Examined& examined,
 
 // Those that retain most.
 void PrintLocals(const Examined& examined, std::vector<uint32_t> locals) {
-  std::ranges::stable_sort(locals, std::ranges::greater(),
-                           [&](uint32_t object) { return examined.retained[object]; });
+  std::ranges::stable_sort(locals, std::ranges::greater(), [&](uint32_t object) {
+    return examined.retention.RetainedBy(object);
+  });
   for (size_t i = 0; i < std::min(locals.size(), kLocalsShown); ++i)
     Print(stdout, "        %s, retains %s\n", TitleOf(examined, locals[i]).c_str(),
-          FormatBytes(static_cast<double>(examined.retained[locals[i]])).c_str());
+          FormatBytes(static_cast<double>(examined.retention.RetainedBy(locals[i])))
+              .c_str());
   if (locals.size() > kLocalsShown)
     Print(stdout, "        and %s more\n",
           FormatCount(static_cast<double>(locals.size() - kLocalsShown)).c_str());
@@ -55,7 +57,8 @@ void PrintThread(const Examined& examined,
                  const hprof::HeapThread& thread) {
   Print(stdout, "\"%s\" %s, retains %s\n", Printable(thread.name).c_str(),
         TitleOf(examined, thread.object).c_str(),
-        FormatBytes(static_cast<double>(examined.retained[thread.object])).c_str());
+        FormatBytes(static_cast<double>(examined.retention.RetainedBy(thread.object)))
+            .c_str());
   if (thread.ran_out_of_memory)
     Print(stdout, "    ran out of memory: it makes an OutOfMemoryError\n");
   for (const hprof::ThreadFrame& frame : thread.frames) {
@@ -78,7 +81,8 @@ Status PrintThreads(OpenedDump& opened, const HprofView& view) {
   const size_t count = threads.size();
   std::ranges::stable_sort(
       threads, std::ranges::greater(), [&](const hprof::HeapThread& thread) {
-        return std::pair(thread.ran_out_of_memory, examined.retained[thread.object]);
+        return std::pair(thread.ran_out_of_memory,
+                         examined.retention.RetainedBy(thread.object));
       });
   threads.resize(Shown(threads.size(), view));
   if (view.json) {

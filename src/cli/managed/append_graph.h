@@ -8,7 +8,7 @@
 
 #include "base/files/file_place.h"
 #include "base/status.h"
-#include "cli/hprof/opened_dump.h"
+#include "cli/hprof/opened/opened_dump.h"
 #include "tables/heap_graph.h"
 
 namespace heapprofd {

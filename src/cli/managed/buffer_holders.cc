@@ -54,13 +54,13 @@ Result<HeldBuffers> FindHolders(const std::vector<HeapDirectBuffer>& buffers,
   UnsampledBuffers unsampled;
   unsampled.sampling = native->SamplingOf(pid);
   std::map<std::string, Holding> by_name;
-  const Column<uint32_t>& dominator = examined.tree.dominator;
+  const Retention& retention = examined.retention;
   static_assert(kHeldByRoots == kNoId, "the walk ends there");
   HolderWalk<std::string> walk(
-      [&](uint32_t object) { return dominator[object]; },
+      [&](uint32_t object) { return retention.DominatorOf(object); },
       [&](uint32_t object) { return ClassName(examined, object); });
   for (const HeapDirectBuffer& buffer : buffers) {
-    const bool is_garbage = dominator[buffer.object] == kUnreachable;
+    const bool is_garbage = retention.DominatorOf(buffer.object) == kUnreachable;
     Holding& holding = by_name[is_garbage ? kHeldByNobody : walk.OwnerOf(buffer.object)];
     holding.sum.Add(buffer.bytes);
     ExpectMisses(buffer.bytes, &unsampled);

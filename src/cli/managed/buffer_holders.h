@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "cli/hprof/opened_dump.h"
+#include "cli/hprof/opened/opened_dump.h"
 #include "cli/managed/native_side.h"
 #include "cli/managed/resident_table.h"
 #include "tables/heap_graph.h"

@@ -13,7 +13,7 @@
 
 #include "base/print.h"
 #include "cli/exit_code.h"
-#include "cli/hprof/opened_dump.h"
+#include "cli/hprof/opened/opened_dump.h"
 #include "cli/managed/append_graph.h"
 #include "hotspot/java_process.h"
 #include "trace/service_packets.h"

@@ -9,7 +9,7 @@
 #include "base/format.h"
 #include "base/print.h"
 #include "cli/exit_code.h"
-#include "cli/hprof/opened_dump.h"
+#include "cli/hprof/opened/opened_dump.h"
 #include "cli/kept_dump.h"
 #include "cli/managed/append_graph.h"
 #include "cli/managed/buffer_holders.h"

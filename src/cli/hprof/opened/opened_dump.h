@@ -45,11 +45,17 @@ struct OpenedDump {
   std::vector<std::string> notes = {};
   bool is_damaged = false;
   hprof::Holding holding = hprof::Holding::kSoft;
+  std::string index_path = {};                           // empty: the dump is in no file
+  bool keep_index = false;                               // if there is none that fits
+  std::shared_ptr<const hprof::MappedInput> index = {};  // null: none is used
 
   bool is_of_trace() const { return trace != nullptr; }
 
   // kIo: what was read so far is not to be trusted.
-  Status Check() const { return source == nullptr ? Status() : source->input.Check(); }
+  Status Check() const {
+    HPD_TRY(source == nullptr ? Status() : source->input.Check());
+    return index == nullptr ? Status() : index->Check();
+  }
 };
 
 // `number`: of several in one file, from 1; 0: the last one.

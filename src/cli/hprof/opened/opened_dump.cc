@@ -1,4 +1,4 @@
-#include "cli/hprof/opened_dump.h"
+#include "cli/hprof/opened/opened_dump.h"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,6 +8,15 @@
 #include "hprof/merge.h"
 
 namespace heapprofd {
+namespace {
+
+// "app.hprof.hpi"; of one of several dumps in a file "app.hprof.2.hpi".
+std::string IndexPathOf(const OpenedDump& opened) {
+  const bool is_alone = opened.source->file.dumps().size() == 1;
+  return opened.path + (is_alone ? "" : "." + std::to_string(opened.number)) + ".hpi";
+}
+
+}  // namespace
 
 void PrintNotes(const OpenedDump& opened) {
   for (const std::string& note : opened.notes)
@@ -37,6 +46,8 @@ Result<OpenedDump> OpenDump(const std::string& path, uint64_t number) {
   HPD_TRY_ASSIGN(OpenedDump opened, is_trace ? OpenTraceOfHeap(input, path, number)
                                              : OpenDump(std::move(input), path, number));
   opened.notes.insert(opened.notes.begin(), notes.begin(), notes.end());
+  if (!is_trace && path != "-")
+    opened.index_path = IndexPathOf(opened);
   return opened;
 }
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/hprof/opened_dump.h"
+#include "cli/hprof/opened/opened_dump.h"
 #include "cli/load_trace.h"
 #include "hprof/format.h"
 #include "import/import_file.h"

@@ -1,0 +1,132 @@
+#include "cli/hprof/opened/kept_index.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "cli/output_file.h"
+#include "hprof/index/heap_index.h"
+
+namespace heapprofd {
+namespace {
+
+void Note(OpenedDump* opened, const std::string& what, const std::string& why) {
+  opened->notes.push_back(what + ": " + why);
+}
+
+// Invalid descriptor: there is none. Who may write an index may say anything of the dump.
+Result<ScopedFd> OpenIndex(const std::string& path) {
+  ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid() && errno == ENOENT)
+    return fd;
+
+  struct stat status {};
+
+  if (!fd.valid() || fstat(fd.get(), &status) != 0)
+    return Status(StatusCode::kIo, std::string(strerror(errno)));
+  const bool is_ours = status.st_uid == geteuid() || status.st_uid == 0;
+  if (!S_ISREG(status.st_mode) || !is_ours || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return Status(StatusCode::kUnavailable,
+                  "it is no file that only you or root can write");
+  return fd;
+}
+
+// nullopt: there is none to use.
+std::optional<hprof::HeapGraph> ReadKept(OpenedDump* opened, const hprof::IndexKey& key) {
+  const std::string what = "its index " + opened->index_path + " is not used";
+  Result<ScopedFd> fd = OpenIndex(opened->index_path);
+  if (!fd.ok()) {
+    Note(opened, what, fd.status().message());
+    return std::nullopt;
+  }
+  if (!fd.value().valid())
+    return std::nullopt;
+  Result<hprof::MappedInput> input =
+      hprof::MappedInput::Map(std::move(fd).value(), opened->index_path);
+  if (!input.ok()) {
+    Note(opened, what, input.status().message());
+    return std::nullopt;
+  }
+  const auto index = std::make_shared<hprof::MappedInput>(std::move(input).value());
+  const DumpOfFile& source = *opened->source;
+  Result<hprof::HeapGraph> heap =
+      ReadIndex(index, key, source.file, source.input.bytes());
+  if (heap.ok()) {
+    opened->index = index;
+    return std::move(heap).value();
+  }
+  if (!opened->keep_index)  // else it is replaced
+    Note(opened, what,
+         heap.status().code() == StatusCode::kNotFound
+             ? "the dump has changed since, or it was made with another --holding or by "
+               "another version; --keep-index replaces it"
+             : "it is damaged, or no index; --keep-index replaces it");
+  return std::nullopt;
+}
+
+Status WriteKept(const OpenedDump& opened,
+                 const hprof::IndexKey& key,
+                 const hprof::HeapGraph& heap) {
+  const std::atomic<bool> cancelled = false;
+  HPD_TRY_ASSIGN(const Retention retention, FindRetention(heap.graph, cancelled));
+  HPD_TRY(opened.Check());
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(opened.index_path));
+  HPD_TRY(WriteIndex(key, opened.source->file, heap, retention,
+                     [&output](std::string_view bytes) { return output.Write(bytes); }));
+  return output.Finish();
+}
+
+Result<hprof::HeapGraph> LoadFromDump(OpenedDump* opened) {
+  const DumpOfFile& source = *opened->source;
+  return hprof::LoadGraph(source.file, *source.dump, opened->holding);
+}
+
+// What it cannot be kept for; empty: nothing.
+std::string ReasonNotToKeep(const OpenedDump& opened,
+                            const Result<hprof::IndexKey>& key) {
+  if (opened.index_path.empty())
+    return "it is in no file of its own";
+  if (!key.ok())
+    return key.status().message();
+  return opened.is_damaged ? "it is damaged" : "";
+}
+
+}  // namespace
+
+Result<hprof::HeapGraph> LoadGraphOf(OpenedDump* opened) {
+  Result<hprof::IndexKey> key = KeyOf(opened->source->input);
+  const std::string reason = ReasonNotToKeep(*opened, key);
+  constexpr char kNotKept[] = "no index of it is kept";
+  if (!reason.empty()) {
+    if (opened->keep_index)
+      Note(opened, kNotKept, reason);
+    return LoadFromDump(opened);
+  }
+  key.value().dump = static_cast<uint32_t>(opened->number);
+  key.value().holding = static_cast<uint64_t>(opened->holding);
+  if (std::optional<hprof::HeapGraph> kept = ReadKept(opened, key.value()))
+    return std::move(*kept);
+  HPD_TRY_ASSIGN(hprof::HeapGraph heap, LoadFromDump(opened));
+  if (!opened->keep_index)
+    return heap;
+  if (!heap.census.damage.empty()) {
+    Note(opened, kNotKept, "it is damaged");
+    return heap;
+  }
+  const Status written = WriteKept(*opened, key.value(), heap);
+  if (!written.ok()) {
+    Note(opened, kNotKept, written.message());
+    return heap;
+  }
+  std::optional<hprof::HeapGraph> kept = ReadKept(opened, key.value());
+  return kept ? std::move(*kept) : std::move(heap);
+}
+
+}  // namespace heapprofd
