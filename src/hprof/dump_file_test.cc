@@ -107,6 +107,47 @@ TEST_P(EveryIdSize, WeakReferencesHoldWhenThatIsWanted) {
   EXPECT_EQ(holders(Holding::kSoft), (std::vector<uint64_t>{20, 400, 200, 210}));
 }
 
+// Four objects, each referred to by a java.lang.ref.Finalizer alone: 100 is in none of
+// the machine's lists, 110 in that of those it has discovered, 120 in the queue, 130 the
+// last one there. Classes: 10 Finalizer, 12 FinalReference, 11 Reference, 20 Resource.
+std::string Finalizers(uint32_t id_bytes) {
+  TestDump dump(id_bytes);
+  dump.String(1, "referent").String(2, "next").String(3, "discovered");
+  dump.Class(10, "java/lang/ref/Finalizer").Class(11, "java/lang/ref/Reference");
+  dump.Class(12, "java/lang/ref/FinalReference").Class(20, "Resource");
+  std::string body = dump.ClassDump(11, 0, {{1, kObject}, {2, kObject}, {3, kObject}}) +
+                     dump.ClassDump(12, 11, {}) + dump.ClassDump(10, 12, {}) +
+                     dump.ClassDump(20, 0, {});
+  const auto add = [&](uint64_t id, uint64_t referent, uint64_t next, uint64_t found) {
+    body += dump.Instance(id, 10, dump.Id(referent) + dump.Id(next) + dump.Id(found)) +
+            dump.Root(kRootJniGlobal, id, dump.Id(1));
+    if (referent != 0)
+      body += dump.Instance(referent, 20, "");
+  };
+  add(200, 100, 0, 0);
+  add(210, 110, 0, 200);
+  add(220, 120, 230, 0);
+  add(230, 130, 230, 0);
+  add(240, 0, 240, 0);  // it has run
+  return dump.Segment(body).End().bytes();
+}
+
+TEST_P(EveryIdSize, WhatWaitsForItsFinalizerIsHeld) {
+  const std::string made = Finalizers(GetParam());
+  const DumpFile file = Open(made);
+  const Result<HeapGraph> loaded = LoadGraph(file, file.dumps()[0]);
+  ASSERT_TRUE(loaded.ok());
+  const HeapGraph& heap = loaded.value();
+  std::vector<uint64_t> waiting;
+  for (const GraphRoot& root : heap.graph.roots()) {
+    if (heap.roots[root.kind].tag == kRootFinalizing)
+      waiting.push_back(heap.ids.IdOf(root.object));
+  }
+  EXPECT_EQ(waiting, (std::vector<uint64_t>{110, 120, 130}));
+  EXPECT_TRUE(NearestPaths(heap.graph, {heap.ids.Find(100)})[0].empty())
+      << "a finalizer that nobody has found yet holds nothing";
+}
+
 TEST_P(EveryIdSize, PathsHaveTheNamesOfFields) {
   const TestDump made = Lists(GetParam());
   const DumpFile file = Open(made.bytes());
