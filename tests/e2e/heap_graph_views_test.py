@@ -283,6 +283,24 @@ class TracesOfPerfetto(WithDirectory, Views):
         self.assertIn("dump 1 of the 2 heaps", first.stderr)
         self.assertEqual(hprof("histogram", "--dump", "3", self.trace).returncode, 2)
 
+    def test_one_of_several_processes_is_chosen(self):
+        self.assertIn("(pid 7) at 2.500 s; -p PID leaves only those of one process", hprof("histogram", self.trace).stderr)
+        for pid, name in (("8", "Other"), ("7", "com.example.Node")):
+            done = hprof("histogram", "-p", pid, self.trace)
+            self.assertRegex(done.stdout, rf"(?m)^ +\d+ +48  {name}$")
+            self.assertNotIn("heaps", done.stderr)
+        for arguments, message in (
+                (["histogram", "-p", "9", self.trace], f"cannot examine process 9 in {self.trace}: the trace has no heap graph of it; it has 1: "
+                 "com.example.other (pid 8) at 1.000 s, 2: com.example.app (pid 7) at 2.500 s"),
+                (["histogram", "-p", "8", "--dump", "2", self.trace], f"cannot examine dump 2 of {self.trace}: the trace has 1 of process 8"),
+                (["conv", "-p", "8", self.trace, self.trace + ".out"],
+                 "cannot use -p with conv: only what examines a trace has several processes to choose from"),
+                (["histogram", "-p", "8", self.write("a.hprof", garden())],
+                 f"cannot choose process 8 in {self.path('a.hprof')}: it is an hprof dump, which is of one process; leave -p out")):
+            done = hprof(*arguments)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(message, done.stderr)
+
     def test_two_heaps_of_a_trace_are_compared(self):
         forward = hprof("compare", self.trace)
         self.assertRegex(forward.stdout, f"^{re.escape(self.trace)}: dump 2, [^;]+; before: dump 1, ")

@@ -51,6 +51,13 @@ std::vector<Flag> HprofFlags(HprofOptions& options) {
   const std::string group = "options";
   std::vector<Flag> flags = DumpViewFlags(group, &options.view);
   flags.push_back(
+      {.letter = 'p',
+       .name = "pid",
+       .value_name = "PID",
+       .help = "Of a trace: only the heaps of this process.",
+       .group = group,
+       .apply = NumberValue("-p", &options.view.process, UINT64_MAX, "a process id")});
+  flags.push_back(
       {.name = "dump",
        .value_name = "N",
        .help = "Which of several dumps in a file; the last one.",
@@ -58,18 +65,20 @@ std::vector<Flag> HprofFlags(HprofOptions& options) {
        .apply = NumberValue("--dump", &options.dump, UINT64_MAX, "a whole number")});
   flags.push_back({.name = "before",
                    .value_name = "N",
-                   .help =
-                       "compare: which dump is the older one; the last one of its file, "
-                       "or the first where one file is named.",
+                   .help = "compare: which dump is the older one.",
+                   .details = "When not said, the last one of its file, or the first "
+                              "where one file is named.",
                    .group = group,
                    .apply = NumberValue("--before", &options.view.older_dump, UINT64_MAX,
                                         "a whole number")});
-  flags.push_back({.name = "keep-index",
-                   .help = "Keep what was found in FILE.hpi, for the next question.",
-                   .details = "It has about a third of the dump's size and is used "
-                              "whenever it is there and fits the dump.",
-                   .group = group,
-                   .apply = Switch(&options.keep_index)});
+  flags.push_back(
+      {.name = "keep-index",
+       .help = "Keep what was found, in FILE.hpi.",
+       .details =
+           "For the next question. It has about a third of the dump's size and is used "
+           "whenever it is there and fits the dump.",
+       .group = group,
+       .apply = Switch(&options.keep_index)});
   flags.push_back({.name = "strict",
                    .help = "A damaged dump is shown, and fails.",
                    .group = group,
@@ -199,7 +208,13 @@ Status ExamineFile(HprofOptions options) {
   }
   HPD_TRY(SetObject({options.words.begin() + 1, options.words.end()}, &options.view));
   HPD_TRY_ASSIGN(std::optional<OpenedDump> older, OpenOlder(options.view));
-  HPD_TRY_ASSIGN(OpenedDump dump, OpenDump(options.words[0], options.dump));
+  HPD_TRY_ASSIGN(OpenedDump dump,
+                 OpenDump(options.words[0], options.dump, options.view.process));
+  if (options.view.process != 0 && !dump.is_of_trace() &&
+      !(older && older->is_of_trace()))
+    return Invalid("cannot choose process " + std::to_string(options.view.process) +
+                   " in " + dump.path +
+                   ": it is an hprof dump, which is of one process; leave -p out");
   if (is_of_one_file && older->number == dump.number)
     return Invalid("cannot compare dump " + std::to_string(dump.number) + " of " +
                    dump.path +
@@ -222,6 +237,9 @@ Status RunOne(const std::string& verb, const HprofOptions& options) {
   if (options.view.older_dump != 0 && verb != "compare")
     return Invalid("cannot use --before with " + verb +
                    ": only compare has an older dump; --dump N chooses one");
+  if (options.view.process != 0 && !IsView(verb))
+    return Invalid("cannot use -p with " + verb +
+                   ": only what examines a trace has several processes to choose from");
   if (options.keep_index && !IsView(verb))
     return Invalid("cannot use --keep-index with " + verb +
                    ": only what examines a dump has an index of it");

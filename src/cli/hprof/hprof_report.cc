@@ -290,7 +290,7 @@ Status SetObject(const std::vector<std::string>& words, HprofView* view) {
 Result<std::optional<OpenedDump>> OpenOlder(const HprofView& view) {
   if (view.verb != kCompare)
     return std::optional<OpenedDump>();
-  HPD_TRY_ASSIGN(OpenedDump older, OpenDump(view.object, view.older_dump));
+  HPD_TRY_ASSIGN(OpenedDump older, OpenDump(view.object, view.older_dump, view.process));
   return std::optional<OpenedDump>(std::move(older));
 }
 

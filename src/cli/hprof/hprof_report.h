@@ -20,6 +20,7 @@ struct HprofView {
   // An address, or a class, whose object that retains most is meant; empty: all of the
   // heap. compare: the file with an older dump. find: names of classes.
   std::string object = {};
+  uint64_t process = 0;     // of traces: only its heaps, by its pid; 0: those of all
   uint64_t older_dump = 0;  // compare: of several in that file, from 1; 0: the last one
   std::vector<hprof::FieldCondition> conditions = {};  // find
   bool json = false;

@@ -39,12 +39,13 @@ void AddDamage(const hprof::HeapCensus& census, OpenedDump* opened) {
                     " objects that could be read");
 }
 
-Result<OpenedDump> OpenDump(const std::string& path, uint64_t number) {
+Result<OpenedDump> OpenDump(const std::string& path, uint64_t number, uint64_t process) {
   std::vector<std::string> notes;
   HPD_TRY_ASSIGN(hprof::MappedInput input, hprof::OpenWhole(path, &notes));
   const bool is_trace = IsTrace(input.bytes());
-  HPD_TRY_ASSIGN(OpenedDump opened, is_trace ? OpenTraceOfHeap(input, path, number)
-                                             : OpenDump(std::move(input), path, number));
+  HPD_TRY_ASSIGN(OpenedDump opened, is_trace
+                                        ? OpenTraceOfHeap(input, path, number, process)
+                                        : OpenDump(std::move(input), path, number));
   opened.notes.insert(opened.notes.begin(), notes.begin(), notes.end());
   if (!is_trace && path != "-")
     opened.index_path = IndexPathOf(opened);

@@ -58,8 +58,12 @@ struct OpenedDump {
   }
 };
 
-// `number`: of several in one file, from 1; 0: the last one.
-Result<OpenedDump> OpenDump(const std::string& path, uint64_t number);
+// `number`: of several in one file, from 1; 0: the last one. `process`: of a trace only
+// the heaps of that process count, by its pid; 0: all. A dump is of one process, and of
+// which is not in it.
+Result<OpenedDump> OpenDump(const std::string& path,
+                            uint64_t number,
+                            uint64_t process = 0);
 
 // Of bytes of a dump that are there already; `path` is what they are called.
 Result<OpenedDump> OpenDump(hprof::MappedInput input,
@@ -69,10 +73,11 @@ Result<OpenedDump> OpenDump(hprof::MappedInput input,
 // The bytes of a file that may be either.
 bool IsTrace(std::string_view bytes);
 
-// The heap graphs of a trace are numbered in its order.
+// The heap graphs of a trace, or of one of its processes, are numbered in its order.
 Result<OpenedDump> OpenTraceOfHeap(const hprof::MappedInput& input,
                                    const std::string& path,
-                                   uint64_t number);
+                                   uint64_t number,
+                                   uint64_t process);
 
 // On standard error.
 void PrintNotes(const OpenedDump& opened);

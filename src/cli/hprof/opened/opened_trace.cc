@@ -36,15 +36,31 @@ std::string Describe(const ImportedTrace& trace, uint32_t row) {
          std::to_string(process.pid) + ") at " + time;
 }
 
+// " 1: com.example.app (pid 7) at 12.345 s, 2: ..."
+std::string List(const ImportedTrace& trace, const std::vector<uint32_t>& heaps) {
+  std::string list;
+  for (size_t i = 0; i < std::min(heaps.size(), kHeapsListed); ++i)
+    list +=
+        (i == 0 ? " " : ", ") + std::to_string(i + 1) + ": " + Describe(trace, heaps[i]);
+  return list + (heaps.size() > kHeapsListed ? ", and so on" : "");
+}
+
+int64_t PidOf(const ImportedTrace& trace, uint32_t row) {
+  return trace.processes[trace.heap_graph.graphs[row].upid].pid;
+}
+
 std::string NoteOfChoice(const ImportedTrace& trace,
                          const std::vector<uint32_t>& heaps,
-                         size_t chosen) {
-  std::string note = "dump " + std::to_string(chosen + 1) + " of the " +
-                     std::to_string(heaps.size()) + " heaps in it is shown; --dump N is";
-  for (size_t i = 0; i < std::min(heaps.size(), kHeapsListed); ++i)
-    note +=
-        (i == 0 ? " " : ", ") + std::to_string(i + 1) + ": " + Describe(trace, heaps[i]);
-  return note + (heaps.size() > kHeapsListed ? ", and so on" : "");
+                         size_t chosen,
+                         uint64_t process) {
+  const std::string whose =
+      process == 0 ? "in it" : "of process " + std::to_string(process);
+  const bool has_others = std::ranges::any_of(
+      heaps, [&](uint32_t row) { return PidOf(trace, row) != PidOf(trace, heaps[0]); });
+  return "dump " + std::to_string(chosen + 1) + " of the " +
+         std::to_string(heaps.size()) + " heaps " + whose + " is shown; --dump N is" +
+         List(trace, heaps) +
+         (has_others ? "; -p PID leaves only those of one process" : "");
 }
 
 // What was not right in the file.
@@ -74,11 +90,12 @@ bool IsTrace(std::string_view bytes) {
 
 Result<OpenedDump> OpenTraceOfHeap(const hprof::MappedInput& input,
                                    const std::string& path,
-                                   uint64_t number) {
+                                   uint64_t number,
+                                   uint64_t process) {
   OpenedDump opened{path, nullptr, std::make_unique<GraphOfTrace>()};
   HPD_TRY(ImportHeaps(input, &opened));
   const ImportedTrace& trace = opened.trace->tables;
-  const std::vector<uint32_t> heaps = HeapRowsOf(trace);
+  std::vector<uint32_t> heaps = HeapRowsOf(trace);
   if (heaps.empty())
     return Status(
         StatusCode::kNotFound,
@@ -86,14 +103,25 @@ Result<OpenedDump> OpenTraceOfHeap(const hprof::MappedInput& input,
             ": the trace has no heap graph; the data source android.java_hprof records "
             "one, and heap_profile hprof trace makes one of a dump" +
             (opened.notes.empty() ? "" : "; " + opened.notes[0]));
+  if (process != 0) {
+    const std::string all = List(trace, heaps);
+    std::erase_if(heaps, [&](uint32_t row) {
+      return static_cast<uint64_t>(PidOf(trace, row)) != process;
+    });
+    if (heaps.empty())
+      return Status(StatusCode::kNotFound,
+                    "cannot examine process " + std::to_string(process) + " in " + path +
+                        ": the trace has no heap graph of it; it has" + all);
+  }
   if (number > heaps.size())
     return Invalid("cannot examine dump " + std::to_string(number) + " of " + path +
-                   ": the trace has " + std::to_string(heaps.size()));
+                   ": the trace has " + std::to_string(heaps.size()) +
+                   (process == 0 ? "" : " of process " + std::to_string(process)));
   opened.number = number == 0 ? heaps.size() : number;
   const size_t chosen = opened.number - 1;
   opened.trace->graph = heaps[chosen];
   if (heaps.size() > 1)
-    opened.notes.push_back(NoteOfChoice(trace, heaps, chosen));
+    opened.notes.push_back(NoteOfChoice(trace, heaps, chosen, process));
   if (trace.heap_graph.graphs[heaps[chosen]].truncated) {
     opened.is_damaged = true;
     opened.notes.emplace_back(
