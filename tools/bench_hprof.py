@@ -93,9 +93,20 @@ def measure(tool, rounds, objects):
                 ("the same, and by class", ["histogram", "--retained", dump], "0"),
                 ("histogram, of gzip", ["histogram", compressed], "0"),
                 ("histogram, of gzip, two processors", ["histogram", compressed], "0,1")]:
-            runs = [run_once([tool, "hprof", *arguments], processors) for _ in range(rounds)]
-            wall, cpu, memory = (min(column) for column in zip(*runs))
-            print(f"| {name} | {wall:.2f} s | {cpu:.2f} s | {size / 1e9 / cpu:.2f} | {memory / 2**20:.0f} MiB |")
+            print_row(name, [tool, "hprof", *arguments], processors, rounds, size)
+        index = dump + ".hpi"
+        print_row("dominators, and the index is kept", [tool, "hprof", "dominators", "--keep-index", dump], "0", 1, size)
+        for name, arguments in [("unreachable", ["unreachable", dump]), ("dominators", ["dominators", dump]), ("path", ["path", dump, "Heap$Order"]),
+                                ("leaks", ["leaks", dump]), ("paths", ["paths", dump, "Heap$Order"]),
+                                ("histogram --retained", ["histogram", "--retained", dump])]:
+            print_row(f"{name}, from the index", [tool, "hprof", *arguments], "0", rounds, size)
+        print(f"\nindex: {os.path.getsize(index) / 1e6:.0f} MB, {os.path.getsize(index) / size:.2f} of the dump")
+
+
+def print_row(name, command, processors, rounds, size):
+    runs = [run_once(command, processors) for _ in range(rounds)]
+    wall, cpu, memory = (min(column) for column in zip(*runs))
+    print(f"| {name} | {wall:.2f} s | {cpu:.2f} s | {size / 1e9 / cpu:.2f} | {memory / 2**20:.0f} MiB |")
 
 
 def run_once(command, processors):
