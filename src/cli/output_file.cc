@@ -49,6 +49,13 @@ Status OutputFile::Write(std::string_view bytes) {
   return buffer_.size() >= kBufferBytes ? Flush() : status_;
 }
 
+Status OutputFile::Settle() {
+  HPD_TRY(Flush());
+  if (file_ && fdatasync(file_->fd()) != 0)
+    status_ = Status::FromErrno("cannot write " + path_, errno);
+  return status_;
+}
+
 Status OutputFile::Finish() {
   HPD_TRY(Flush());
   if (file_)

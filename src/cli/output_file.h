@@ -22,6 +22,10 @@ class OutputFile {
   // Errors stick: Finish() reports them too.
   Status Write(std::string_view bytes);
 
+  // Waits until the disk has what was written: for a file whose readers cannot tell that a
+  // loss of power took a part of it away. Before Finish().
+  Status Settle();
+
   Status Finish();
 
  private:

@@ -80,6 +80,7 @@ Status WriteKept(const OpenedDump& opened,
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(opened.index_path));
   HPD_TRY(WriteIndex(key, opened.source->file, heap, retention,
                      [&output](std::string_view bytes) { return output.Write(bytes); }));
+  HPD_TRY(output.Settle());
   return output.Finish();
 }
 
