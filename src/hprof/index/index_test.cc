@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstring>
 #include <optional>
 
 #include "hprof/index/heap_index.h"
+#include "hprof/index/index_format.h"
 #include "hprof/test_dump.h"
 #include "hprof/threads.h"
 #include "object_graph/paths.h"
@@ -136,6 +138,15 @@ TEST(HeapIndexTest, OneOfAnotherDumpIsNotFound) {
   const Indexed other(Lists(8), key);
   const Indexed indexed(Lists(8));
   EXPECT_EQ(indexed.Read(other.index).status().code(), StatusCode::kNotFound);
+}
+
+TEST(HeapIndexTest, OneOfAnotherVersionIsNotFoundWhateverFollowsItsKey) {
+  const Indexed indexed(Lists(8));
+  IndexKey key;
+  key.version = kIndexVersion + 1;
+  std::string index(indexed.index.size(), '\xff');
+  memcpy(index.data(), &key, sizeof(key));
+  EXPECT_EQ(indexed.Read(index).status().code(), StatusCode::kNotFound);
 }
 
 TEST(HeapIndexTest, OneThatIsCutIsNone) {

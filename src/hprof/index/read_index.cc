@@ -29,6 +29,8 @@ class IndexReader {
     memcpy(&header_, index_.data(), sizeof(header_));
     if (header_.key.magic != kIndexMagic)
       return false;
+    if (header_.key.version != kIndexVersion)
+      return true;  // what comes after the key is not known
     for (size_t i = 0; i < kIndexSections; ++i) {
       const IndexPlace& place = header_.sections[i];
       if (place.offset % kIndexAlignment != 0 || place.offset > index_.size() ||
