@@ -25,7 +25,7 @@ class LaunchTest : public testing::Test {
     std::string pattern = testing::TempDir() + "launch_XXXXXX";
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     folder_ = pattern;
-    sigprocmask(SIG_SETMASK, nullptr, &mask_);
+    sigemptyset(&mask_);
     const Result<std::string> preload = FindPreloadLibrary();
     ASSERT_TRUE(preload.ok()) << preload.status().message();
     preload_ = preload.value();
