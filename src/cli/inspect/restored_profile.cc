@@ -300,7 +300,7 @@ void RestoredProfile::AddShapes(uint32_t dump, HeapDump* heap) {
 HeapDump RestoredProfile::Restore(uint32_t dump) {
   const ImportedDump& row = trace_.dumps[dump];
   HeapDump heap;
-  static_cast<HeapCounts&>(heap) = row;
+  static_cast<HeapCounts&>(heap) = static_cast<const HeapCounts&>(row);
   heap.heap_name = std::string(trace_.Text(row.heap_name));
   heap.sampling_interval = row.sampling_interval;
   heap.original_sampling_interval = row.original_sampling_interval;
