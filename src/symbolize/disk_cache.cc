@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/byte_reader.h"
+#include "base/checksum.h"
 #include "base/fd_path.h"
 #include "base/files/folder.h"
 #include "base/files/own_file.h"
@@ -25,21 +26,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMagic = "HPDCACHE";
 // To be raised with every change of what is kept or of how names are made.
 constexpr uint32_t kVersion = 1;
-
-// In the manner of FNV-1a, by words: finds damage, not malice.
-uint64_t Checksum(std::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  const auto add = [&hash](uint64_t word) {
-    hash = (hash ^ word) * 0x100000001b3;
-    hash ^= hash >> 29;
-  };
-  ByteReader reader(bytes);
-  while (reader.left() >= sizeof(uint64_t))
-    add(reader.Read<uint64_t>());
-  while (reader.left() > 0)
-    add(reader.Read<uint8_t>());
-  return hash;
-}
 
 std::string Seal(std::string_view contents) {
   std::string body;

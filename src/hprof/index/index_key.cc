@@ -1,10 +1,9 @@
 #include "hprof/index/index_key.h"
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 
-#include "base/row_index.h"
+#include "base/checksum.h"
 
 namespace heapprofd::hprof {
 namespace {
@@ -18,22 +17,12 @@ uint64_t SampleOf(std::string_view bytes) {
   for (size_t i = 0; i <= kPieces; ++i) {
     const size_t last = bytes.size() - std::min(bytes.size(), kPieceBytes);
     const size_t at = last / kPieces * i + (i == kPieces ? last % kPieces : 0);
-    hash = HashOf(bytes.substr(at, kPieceBytes), hash);
+    hash = Checksum(bytes.substr(at, kPieceBytes), hash);
   }
   return hash;
 }
 
 }  // namespace
-
-uint64_t HashOf(std::string_view bytes, uint64_t before) {
-  uint64_t hash = Mix(before + bytes.size());
-  for (size_t at = 0; at < bytes.size(); at += sizeof(uint64_t)) {
-    uint64_t part = 0;
-    memcpy(&part, bytes.data() + at, std::min(sizeof(part), bytes.size() - at));
-    hash = Mix(hash ^ part) + at;
-  }
-  return hash;
-}
 
 Result<IndexKey> KeyOf(const MappedInput& input) {
   const std::optional<struct stat>& file = input.file();
@@ -52,9 +41,9 @@ Result<IndexKey> KeyOf(const MappedInput& input) {
 
 uint64_t CheckOf(IndexHeader header, std::span<const std::string_view> sections) {
   header.check = 0;
-  uint64_t hash = HashOf({reinterpret_cast<const char*>(&header), sizeof(header)});
+  uint64_t hash = Checksum({reinterpret_cast<const char*>(&header), sizeof(header)});
   for (const IndexSection section : kCheckedSections)
-    hash = HashOf(sections[static_cast<size_t>(section)], hash);
+    hash = Checksum(sections[static_cast<size_t>(section)], hash);
   return hash;
 }
 

@@ -15,9 +15,6 @@ namespace heapprofd::hprof {
 // nobody would find their index again.
 Result<IndexKey> KeyOf(const MappedInput& input);
 
-// Of bytes, going on from the hash of those before.
-uint64_t HashOf(std::string_view bytes, uint64_t before = 0);
-
 // Of the header without it, and of the sections that are read as a whole.
 uint64_t CheckOf(IndexHeader header, std::span<const std::string_view> sections);
 
