@@ -19,27 +19,54 @@ import io
 import pathlib
 import re
 import sys
+import textwrap
 import tokenize
 
 RUN = 3  # words
 EXCEPTIONS = "tools/messages_without_test.txt"
 LIST = "docs/messages.md"
 EXPLANATIONS = "docs/troubleshooting.md"
-# By the beginnings of paths; the first that fits is taken.
+# By the beginnings of paths; the first that fits is taken. With what its messages have in common.
 TOPICS = [
-    ("src/cli/record", "Recording, at the command line"),
-    ("src/cli/results", "What is said of a recording"),
-    ("src/cli/convert src/trace src/export", "Converting and writing files"),
-    ("src/cli/query src/query", "Queries"),
-    ("src/cli/device", "Android devices"),
-    ("src/cli/hprof src/cli/managed src/hprof src/hotspot src/object_graph", "Java"),
-    ("src/cli/inspect src/cli/report src/report src/import", "Files that are looked at"),
-    ("src/config src/sources", "Configurations and data sources"),
-    ("src/symbolize src/jit", "Names"),
-    ("src/attach src/unwind", "Attaching to processes"),
-    ("src/service", "The service"),
-    ("src/engine src/record", "While it records"),
-    ("src", "Everything else"),
+    ("src/cli/record", "Recording, at the command line",
+     "A command line that cannot be understood ends heap_profile with exit code 2 before anything was started. What begins "
+     "with a small letter is a reason in brackets, or the rest of a line that a name begins. `note:` tells of something that "
+     "is missing in the results beside the trace, which is complete."),
+    ("src/cli/results", "What is said of a recording",
+     "Lines of a summary: `!` begins those that tell how far its figures can be trusted, and a process that reported nothing "
+     "has its reason behind its name. [Quality of a recording](troubleshooting.md#quality-of-a-recording) explains those that are met "
+     "most; `heap_profile stats --json` has the counts behind them."),
+    ("src/cli/convert src/trace src/export", "Converting and writing files",
+     "The input stays as it was, and an output that could not be finished is not left under its name."),
+    ("src/cli/query src/query", "Queries",
+     "What SQLite says itself (`no such column: ...`, `near \"selec\": syntax error`) follows as it is. [sql.md](sql.md) has all tables."),
+    ("src/cli/device", "Android devices",
+     "`adb`'s own words are quoted. A recording goes on when the connection ends: the trace is then on the device, and the message "
+     "says how to fetch it ([android.md](android.md))."),
+    ("src/cli/hprof src/cli/managed src/hprof src/hotspot src/object_graph", "Java",
+     "A virtual machine is asked as its own `jcmd` asks it, so most reasons are those for which `jcmd PID` would fail, too. "
+     "A dump that ends early or is damaged is read as far as it goes ([hprof.md](hprof.md))."),
+    ("src/cli/inspect src/cli/report src/report src/import", "Files that are looked at",
+     "Files may come from anywhere, and their formats are told by their contents. A trace is read up to the first place "
+     "that makes no sense, and a warning says how much that was; nothing behind it is guessed."),
+    ("src/config src/sources", "Configurations and data sources",
+     "A configuration is refused as a whole before anything is recorded. A data source that this machine or this user cannot "
+     "have is left out with its reason, and the others are recorded."),
+    ("src/symbolize src/jit", "Names",
+     "Without a name a function is shown as its file and address, and its bytes are counted all the same: "
+     "`traceconv symbolize` finds names later, on another machine, too ([traceconv.md](traceconv.md))."),
+    ("src/attach src/unwind", "Attaching to processes",
+     "`cannot attach to process ...` begins the line, and what stands here without `cannot` is its reason. The process goes on "
+     "as before: what had been put into it was taken out again, or does nothing. `heap_profile doctor -p PID` says "
+     "beforehand what would be in the way ([Attaching](troubleshooting.md#attaching--p--n))."),
+    ("src/service", "The service",
+     "heapprofd's answers to commands, and its own journal. A command that it refuses changes no other recording; bounds are "
+     "per user ([design/security.md](design/security.md))."),
+    ("src/engine src/record", "While it records",
+     "Some process, or some of its memory, could not be recorded; the others go on, and what was recorded before stays in the trace."),
+    ("src/cli", "Command lines", "The exit code is 2 where the command line is to blame, and 1 where the machine is."),
+    ("src", "Everything else",
+     "Helpers that all of this is made of: files, memory, processes, the page's server. What they could not do stands in front of their reason."),
 ]
 Message = collections.namedtuple("Message", "path line text")
 
@@ -169,7 +196,7 @@ def no_messages(root):
 
 
 def topic_of(path):
-    return next(title for places, title in TOPICS if any(str(path).startswith(place) for place in places.split()))
+    return next(title for places, title, _ in TOPICS if any(str(path).startswith(place) for place in places.split()))
 
 
 def shown(text):
@@ -177,16 +204,25 @@ def shown(text):
     return re.sub(r" ([:;,)?])", r"\1", text).replace("( ", "(").rstrip(" :")
 
 
+def is_bare(text):
+    """What was tried, without a reason."""
+    return re.fullmatch(r"cannot [^:;]*", text) is not None
+
+
 def list_of(messages, exceptions):
     """The page with all messages; what is no message is not on it."""
     page = ("# All messages\n\nMessages say what cannot be done, why, and what to do. `<...>` stands for what a program puts in, or for\n"
             "one of several endings. [troubleshooting.md](troubleshooting.md) explains those that are met most. This page is\n"
             "written by `tools/check_messages.py --write .`.\n")
-    for _, title in TOPICS:
-        texts = {message.text for message in messages if topic_of(message.path) == title}
+    for _, title, about in TOPICS:
+        texts = {shown(message.text) for message in messages
+                 if topic_of(message.path) == title and not any(word in message.text for word in exceptions)}
+        bare = sorted(text for text in texts if is_bare(text))
         if texts:
-            page += f"\n## {title}\n\n"
-            page += "".join(f"- `{shown(text)}`\n" for text in sorted(texts) if not any(word in text for word in exceptions))
+            page += f"\n## {title}\n\n{textwrap.fill(about, 120, break_on_hyphens=False)}\n\n"
+            page += "".join(f"- `{text}`\n" for text in sorted(texts.difference(bare)))
+        if bare:
+            page += "- in few words, before what it is about and, where the system refused it, the system's own reason: " + ", ".join(f"`{text} ...`" for text in bare) + "\n"
     return page
 
 
