@@ -76,17 +76,18 @@ class TextFinder : public HeapVisitor {
     text.hash = HashOf(text.content);
   }
 
-  // Those that were found, equal ones side by side.
+  // Those that were found, equal ones side by side in the order of the file.
   Column<CharacterArray> Finish() {
     Column<CharacterArray> found;
     for (const CharacterArray& text : texts_.span()) {
       if (text.content.data != nullptr)
         found.push_back(text);
     }
-    std::sort(
-        found.begin(), found.end(), [](const CharacterArray& a, const CharacterArray& b) {
-          return std::tie(a.hash, a.content.bytes) < std::tie(b.hash, b.content.bytes);
-        });
+    std::sort(found.begin(), found.end(),
+              [](const CharacterArray& a, const CharacterArray& b) {
+                return std::tie(a.hash, a.content.bytes, a.content.data) <
+                       std::tie(b.hash, b.content.bytes, b.content.data);
+              });
     return found;
   }
 
@@ -171,8 +172,13 @@ DuplicateStrings FindDuplicateStrings(const DumpFile& file,
     found.wasted += of_text.wasted;
     rows.emplace_back(std::move(of_text), begin);
   }
-  std::ranges::stable_sort(rows, std::ranges::greater(),
-                           [](const auto& pair) { return pair.first.wasted; });
+  // Hashes are different each time; what is shown is not.
+  const auto place_in_file = [&texts](size_t place) { return texts[place].content.data; };
+  std::ranges::sort(rows, [&](const auto& a, const auto& b) {
+    return a.first.wasted != b.first.wasted
+               ? a.first.wasted > b.first.wasted
+               : place_in_file(a.second) < place_in_file(b.second);
+  });
   found.texts = rows.size();
   rows.resize(std::min(rows.size(), most));
   for (auto& [of_text, place] : rows) {

@@ -87,6 +87,23 @@ TEST_P(DuplicateStringsTest, AllFormsOfTextBecomeUtf8) {
                                       "caf\xc3\xa9", "\xe2\x82\xac\xf0\x9f\x98\x80"}));
 }
 
+TEST_P(DuplicateStringsTest, TextsOfEqualWasteComeAsTheyAreInTheFile) {
+  TestDump dump = WithStrings(GetParam());
+  std::string objects;
+  std::vector<std::string> texts;
+  for (uint64_t text = 0; text < 20; ++text) {
+    const uint64_t id = 1000 + 100 * text;
+    texts.push_back("text " + std::string(1, static_cast<char>('a' + text * 7 % 20)));
+    objects += StringOf(dump, id, id + 50) + StringOf(dump, id + 10, id + 70) +
+               dump.Bytes(id + 50, texts.back()) + dump.Bytes(id + 70, texts.back());
+  }
+  dump.Segment(objects).End();
+  std::vector<std::string> found;
+  for (const DuplicateString& row : Find(dump).rows)
+    found.push_back(row.text);
+  EXPECT_EQ(found, texts);
+}
+
 TEST_P(DuplicateStringsTest, RowsAreCutAndTotalsAreNot) {
   TestDump dump = WithStrings(GetParam());
   dump.Segment(StringOf(dump, 100, 200) + StringOf(dump, 108, 200) +
