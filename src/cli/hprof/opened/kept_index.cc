@@ -17,11 +17,15 @@
 namespace heapprofd {
 namespace {
 
+std::string NotUsed(const OpenedDump& opened) {
+  return "its index " + opened.index_path + " is not used";
+}
+
 void Note(OpenedDump* opened, const std::string& what, const std::string& why) {
   opened->notes.push_back(what + ": " + why);
 }
 
-// Invalid descriptor: there is none. Who may write an index may say anything of the dump.
+// Invalid: there is none. Who may write an index may say anything of the dump.
 Result<ScopedFd> OpenIndex(const std::string& path) {
   ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd.valid() && errno == ENOENT)
@@ -38,18 +42,24 @@ Result<ScopedFd> OpenIndex(const std::string& path) {
   return fd;
 }
 
-// nullopt: there is none to use.
-std::optional<hprof::HeapGraph> ReadKept(OpenedDump* opened, const hprof::IndexKey& key) {
-  const std::string what = "its index " + opened->index_path + " is not used";
+// Invalid: there is none that could be used, as of a dump that is in no file.
+ScopedFd FindKept(OpenedDump* opened) {
   Result<ScopedFd> fd = OpenIndex(opened->index_path);
-  if (!fd.ok()) {
-    Note(opened, what, fd.status().message());
+  if (fd.ok())
+    return std::move(fd).value();
+  Note(opened, NotUsed(*opened), fd.status().message());
+  return {};
+}
+
+// nullopt: there is none to use.
+std::optional<hprof::HeapGraph> ReadKept(OpenedDump* opened,
+                                         const hprof::IndexKey& key,
+                                         ScopedFd fd) {
+  if (!fd.valid())
     return std::nullopt;
-  }
-  if (!fd.value().valid())
-    return std::nullopt;
+  const std::string what = NotUsed(*opened);
   Result<hprof::MappedInput> input =
-      hprof::MappedInput::Map(std::move(fd).value(), opened->index_path);
+      hprof::MappedInput::Map(std::move(fd), opened->index_path);
   if (!input.ok()) {
     Note(opened, what, input.status().message());
     return std::nullopt;
@@ -102,6 +112,9 @@ std::string ReasonNotToKeep(const OpenedDump& opened,
 }  // namespace
 
 Result<hprof::HeapGraph> LoadGraphOf(OpenedDump* opened) {
+  ScopedFd fd = FindKept(opened);
+  if (!fd.valid() && !opened->keep_index)
+    return LoadFromDump(opened);
   Result<hprof::IndexKey> key = KeyOf(opened->source->input);
   const std::string reason = ReasonNotToKeep(*opened, key);
   constexpr char kNotKept[] = "no index of it is kept";
@@ -112,7 +125,8 @@ Result<hprof::HeapGraph> LoadGraphOf(OpenedDump* opened) {
   }
   key.value().dump = static_cast<uint32_t>(opened->number);
   key.value().holding = static_cast<uint64_t>(opened->holding);
-  if (std::optional<hprof::HeapGraph> kept = ReadKept(opened, key.value()))
+  std::optional<hprof::HeapGraph> kept = ReadKept(opened, key.value(), std::move(fd));
+  if (kept)
     return std::move(*kept);
   HPD_TRY_ASSIGN(hprof::HeapGraph heap, LoadFromDump(opened));
   if (!opened->keep_index)
@@ -126,7 +140,7 @@ Result<hprof::HeapGraph> LoadGraphOf(OpenedDump* opened) {
     Note(opened, kNotKept, written.message());
     return heap;
   }
-  std::optional<hprof::HeapGraph> kept = ReadKept(opened, key.value());
+  kept = ReadKept(opened, key.value(), FindKept(opened));
   return kept ? std::move(*kept) : std::move(heap);
 }
 
