@@ -174,7 +174,9 @@ class GroundTruth(unittest.TestCase):
         with (tempfile.NamedTemporaryFile("r") as stats, Engine() as engine,
               Running([program("odd_ends"), "200000"], stdin=subprocess.PIPE) as target):
             engine.env["HEAPPROFD_STATS_JSON"] = stats.name
-            recording = Recording(engine, ["-i", "1", "--shmem-size", "1048576", "-p", str(target.pid)]).wait_active()
+            # Else it waits 50 ms at most for a full buffer, less than a busy machine may take.
+            recording = Recording(engine, ["-i", "1", "--shmem-size", "1048576", "--block-client-timeout", "0",
+                                           "-p", str(target.pid)]).wait_active()
             target.process.stdin.write("x")
             target.process.stdin.flush()
             self.assertEqual(target.process.stdout.readline(), "ready\n")
