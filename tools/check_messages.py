@@ -58,7 +58,7 @@ TOPICS = [
     ("src/attach src/unwind", "Attaching to processes",
      "`cannot attach to process ...` begins the line, and what stands here without `cannot` is its reason. The process goes on "
      "as before: what had been put into it was taken out again, or does nothing. `heap_profile doctor -p PID` says "
-     "beforehand what would be in the way ([Attaching](troubleshooting.md#attaching--p--n))."),
+     "beforehand what would be in the way ([troubleshooting.md](troubleshooting.md))."),
     ("src/service", "The service",
      "heapprofd's answers to commands, and its own journal. A command that it refuses changes no other recording; bounds are "
      "per user ([design/security.md](design/security.md))."),
