@@ -7,16 +7,23 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
+
+#include "base/status.h"
 
 namespace heapprofd {
 
 class Finishers {
  public:
-  // A child of ours, the leader of its process group.
-  void Add(pid_t pid);
+  // Does `work` in one, the leader of its process group, which ends with it, and with us.
+  // kIo: there can be none.
+  Status Begin(const std::function<void()>& work);
 
   size_t count() const { return running_.size(); }
+
+  // Until Reap should be called in any case; -1: no need.
+  int MillisecondsToNext() const;
 
   // Forgets those that have ended; ends those that take too long.
   void Reap();

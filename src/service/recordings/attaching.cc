@@ -1,4 +1,4 @@
-#include "service/attaching.h"
+#include "service/recordings/attaching.h"
 
 #include <stdlib.h>
 

@@ -1,0 +1,107 @@
+#include "service/recordings/program_admission.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "engine/process_info.h"
+#include "engine/running_processes.h"
+#include "engine/target_rules.h"
+#include "wire/handshake.h"
+
+namespace heapprofd {
+namespace {
+
+bool Wants(const Session& session, const ProcessDescription& process, ClientOrigin how) {
+  const TargetRules& rules = session.config().targets;
+  if (session.is_stopped() || !IsNamedBy(rules, process))
+    return false;
+  if (how == ClientOrigin::kForkChild && !session.config().follow_children)
+    return false;
+  if (how != ClientOrigin::kDormant)
+    return !rules.no_startup;
+  return !rules.no_running && (rules.min_anonymous_kib == 0 ||
+                               AnonymousKib(process.pid) >= rules.min_anonymous_kib);
+}
+
+// A process that says Hello again has become another program.
+void EndTargetsOf(const Sessions& sessions, pid_t pid) {
+  for (Session* session : sessions)
+    session->live().NoteExec(pid);
+}
+
+Session* SessionFor(const Sessions& sessions,
+                    const ProcessDescription& process,
+                    ClientOrigin origin) {
+  Session* first = nullptr;
+  for (Session* session : sessions) {
+    if (!Wants(*session, process, origin))
+      continue;
+    if (first == nullptr)
+      first = session;
+    else
+      session->missed().NoteTaken(process);
+  }
+  return first;
+}
+
+}  // namespace
+
+Reply AdmitProgramTo(const Sessions& sessions, Visitor& visitor) {
+  Hello hello{};
+  const pid_t pid = visitor.pid;
+  if (recv(visitor.connection.get(), &hello, sizeof(hello), MSG_PEEK | MSG_DONTWAIT) !=
+          static_cast<ssize_t>(sizeof(hello)) ||
+      hello.version != kWireVersion ||
+      !HasRightsOf(pid, visitor.rights.user, visitor.rights.group) ||
+      std::ranges::any_of(sessions, [pid](const Session* session) {
+        return session->IsFullySeen(pid);
+      })) {
+    Decline(visitor);
+    return Reply::kSentAway;
+  }
+  EndTargetsOf(sessions, pid);
+  Session* session = SessionFor(sessions, DescribeProcess(pid), hello.origin);
+  if (session == nullptr)
+    return Reply::kUnwanted;
+  recv(visitor.connection.get(), &hello, sizeof(hello), MSG_DONTWAIT);
+  const Status status = session->newcomers().Adopt(
+      {.pid = pid,
+       .user = visitor.rights.user,
+       .group = visitor.rights.group,
+       .connection = visitor.connection.get(),
+       .process = std::move(visitor.process),
+       .from_startup = hello.origin != ClientOrigin::kDormant});
+  if (!status.ok())
+    Decline(visitor);
+  return Reply::kTaken;  // it has become another program in any case
+}
+
+void NoteTakenFrom(const Sessions& sessions, pid_t pid) {
+  EndTargetsOf(sessions, pid);
+  const ProcessDescription process = DescribeProcess(pid);
+  for (Session* session : sessions) {
+    if (Wants(*session, process, ClientOrigin::kStartup))
+      session->missed().NoteTaken(process);
+  }
+}
+
+void NoteConflicts(const Sessions& earlier, Session& newest) {
+  for (const Session* session : earlier) {
+    for (const std::unique_ptr<Target>& target : session->targets()) {
+      const ProcessDescription& process = target->profile().process;
+      if (target->is_recording() && Wants(newest, process, ClientOrigin::kDormant))
+        newest.missed().NoteTaken(process);
+    }
+  }
+}
+
+bool IsRecordedBy(const Sessions& sessions, pid_t pid) {
+  return std::ranges::any_of(sessions, [pid](const Session* session) {
+    return session->live().IsProfiling(pid);
+  });
+}
+
+}  // namespace heapprofd

@@ -1,0 +1,30 @@
+// To whom the programs that report to a service belong: the first session that wants one
+// has it, and later ones note that.
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "engine/session.h"
+#include "service/door.h"
+#include "service/visitor.h"
+
+namespace heapprofd {
+
+// The sessions of all recordings, in the order of their begin.
+using Sessions = std::vector<Session*>;
+
+// The socket does not block, so the few bytes of a Welcome go out at once or never. The
+// Hello is left in it for whoever is asked next.
+Reply AdmitProgramTo(const Sessions& sessions, Visitor& visitor);
+
+// Another user's recording has got the process; it may have been ours before.
+void NoteTakenFrom(const Sessions& sessions, pid_t pid);
+
+// `newest` is told of processes that it wants and `earlier` ones have already.
+void NoteConflicts(const Sessions& earlier, Session& newest);
+
+bool IsRecordedBy(const Sessions& sessions, pid_t pid);
+
+}  // namespace heapprofd

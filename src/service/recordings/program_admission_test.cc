@@ -1,0 +1,92 @@
+// Programs that report, played by this very process; no session gets as far as to profile
+// it. Real ones are in tests/e2e/service_test.py.
+#include "service/recordings/program_admission.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <memory>
+#include <vector>
+
+#include "base/scoped_fd.h"
+#include "wire/handshake.h"
+
+namespace heapprofd {
+namespace {
+
+class ProgramAdmissionTest : public testing::Test {
+ protected:
+  Session* AddSession(pid_t pid) {
+    SessionConfig config;
+    config.targets.pids = {pid};
+    owned_.push_back(Session::CreateWithoutSocket(config));
+    sessions_.push_back(owned_.back().get());
+    return sessions_.back();
+  }
+
+  // Says the first `bytes` of a Hello.
+  Reply Say(size_t bytes = sizeof(Hello), uint32_t version = kWireVersion) {
+    int fds[2] = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds), 0);
+    theirs_ = ScopedFd(fds[1]);
+    Visitor visitor;
+    visitor.connection = UntrustedSocket(ScopedFd(fds[0]));
+    visitor.pid = getpid();
+    visitor.rights = {.user = geteuid(), .group = getegid()};
+    Hello hello{};
+    hello.version = version;
+    hello.origin = ClientOrigin::kStartup;
+    EXPECT_EQ(send(theirs_.get(), &hello, bytes, 0), static_cast<ssize_t>(bytes));
+    const Reply reply = AdmitProgramTo(sessions_, visitor);
+    Hello left{};
+    is_left_in_socket_ = recv(visitor.connection.get(), &left, sizeof(left),
+                              MSG_DONTWAIT) == static_cast<ssize_t>(bytes);
+    return reply;
+  }
+
+  std::vector<std::unique_ptr<Session>> owned_;
+  Sessions sessions_;
+  ScopedFd theirs_;
+  bool is_left_in_socket_ = false;
+};
+
+TEST_F(ProgramAdmissionTest, OneThatNobodyWantsIsLeftForOthers) {
+  EXPECT_EQ(Say(), Reply::kUnwanted);
+  EXPECT_TRUE(is_left_in_socket_);
+  AddSession(getppid());
+  EXPECT_EQ(Say(), Reply::kUnwanted);
+}
+
+TEST_F(ProgramAdmissionTest, HalfAHelloAndOneOfAnotherVersionAreSentAway) {
+  AddSession(getpid());
+  EXPECT_EQ(Say(sizeof(Hello) - 1), Reply::kSentAway);
+  EXPECT_EQ(Say(sizeof(Hello), kWireVersion + 1), Reply::kSentAway);
+  Welcome welcome{};
+  ASSERT_EQ(recv(theirs_.get(), &welcome, sizeof(welcome), MSG_DONTWAIT),
+            static_cast<ssize_t>(sizeof(welcome)));
+  EXPECT_EQ(welcome.status, WelcomeStatus::kDecline);
+}
+
+TEST_F(ProgramAdmissionTest, TheFirstThatWantsItHasItAndLaterOnesNoteThat) {
+  AddSession(getppid());
+  const Session* const first = AddSession(getpid());
+  const Session* const later = AddSession(getpid());
+  EXPECT_EQ(Say(), Reply::kTaken);
+  EXPECT_FALSE(is_left_in_socket_);
+  EXPECT_TRUE(first->missed().taken().empty());
+  ASSERT_EQ(later->missed().taken().size(), 1u);
+  EXPECT_EQ(later->missed().taken()[0]->process.pid, getpid());
+  EXPECT_EQ(IsRecordedBy(sessions_, getpid()), first->live().IsProfiling(getpid()));
+}
+
+TEST_F(ProgramAdmissionTest, WhatAnotherUserHasGotIsMissedByWhoWantsIt) {
+  const Session* const wants = AddSession(getpid());
+  const Session* const does_not = AddSession(getppid());
+  NoteTakenFrom(sessions_, getpid());
+  EXPECT_EQ(wants->missed().taken().size(), 1u);
+  EXPECT_TRUE(does_not->missed().taken().empty());
+}
+
+}  // namespace
+}  // namespace heapprofd
