@@ -1,8 +1,5 @@
-// One recording: its sessions, the dumps they owe, and the trace they go to.
-//
-// Dumps are written to the trace as they happen, so that what was recorded outlives a
-// recorder that is killed. Functions get their names at the end: looking them up takes
-// seconds in which the rings would fill. One thread.
+// One recording: its sessions, when they owe a dump and when they end. What of them goes
+// to the trace is in recorded_trace.h. One thread.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +11,11 @@
 #include "base/status.h"
 #include "config/recording_config.h"
 #include "engine/session.h"
-#include "record/allocation_stream.h"
+#include "record/dump_times.h"
+#include "record/guardrail.h"
 #include "record/other_sources.h"
-#include "record/written_targets.h"
-#include "trace/trace_writer.h"
+#include "record/recorded_trace.h"
+#include "record/session_dumper.h"
 
 namespace heapprofd {
 
@@ -27,7 +25,7 @@ enum class StopCause : uint8_t {
   kDuration,
   kFileFull,
   kGuardrail,
-  kFailed,  // status() says why
+  kFailed,  // the status of its trace says why
 };
 
 class TraceRecording {
@@ -61,8 +59,7 @@ class TraceRecording {
   // Milliseconds until something is due, at most `max_ms`.
   int MillisecondsToNext(int max_ms) const;
 
-  // Called between the dumps of two processes, now and then: what must not wait for all
-  // of them. The sessions of this recording are served by default.
+  // See SessionDumper; called while a session waits for a process, too.
   void set_between_dumps(std::function<void()> callback);
 
   // A dump of every process now. `label` may be empty.
@@ -81,58 +78,44 @@ class TraceRecording {
   // No event of theirs is later, counted from their own beginnings.
   double seconds() const;
 
-  // Why the recording failed, or what went wrong while writing.
-  const Status& status() const { return status_; }
-
   const RecordingConfig& config() const { return config_; }
 
   const std::vector<std::unique_ptr<Session>>& sessions() const { return sessions_; }
 
   // All targets of all sessions.
-  std::vector<Target*> targets() const;
+  std::vector<Target*> targets() const { return AllTargets(sessions_); }
 
   size_t live_targets() const;
 
-  // After Stop, when frames have their names: writes final dumps, symbols and `end`.
-  Status WriteRest(const RecordingEnd& end);
+  // What has been written, and what became of that.
+  const RecordedTrace& trace() const { return trace_; }
 
-  // Where the trace is.
-  const TraceFile& file() const { return writer_.file(); }
+  // After Stop; see RecordedTrace.
+  Status WriteRest(const RecordingEnd& end) { return trace_.WriteRest(started_ns_, end); }
 
-  // After WriteRest has failed: makes a trace in memory of all that is still known, which
-  // takes the place of the one that could not be written. status() stays.
-  void WriteAnew(const RecordingEnd& end);
+  // The same.
+  void WriteAnew(const RecordingEnd& end) { trace_.WriteAnew(started_ns_, end); }
 
  private:
-  struct SessionState {
-    uint64_t next_dump_ns = 0;  // 0: none
-    double cpu_at_start = 0;    // seconds, of this process
+  // Of a session, from its begin on.
+  struct Duties {
+    DumpTimes dumps;
+    Guardrail guardrail;
   };
 
-  bool IsDue(size_t session, uint64_t now) const;
   void CheckLimits(uint64_t now);
-  bool HitsGuardrail(size_t session) const;
-  void DumpSession(Session& session, const std::string& label);
-  void DrainForDump(Session& session, Target& target);
-  // While a dump of `session` takes its time.
-  void ServeOthers(Session& session);
-  void Note(Status status);
 
   RecordingConfig config_;
   std::vector<std::unique_ptr<Session>> sessions_;
-  std::vector<SessionState> session_states_;
-  TraceWriter writer_;
-  WrittenTargets written_;
+  std::vector<Duties> duties_;  // one each, once they have begun
+  RecordedTrace trace_;
+  SessionDumper dumper_;
   OtherSources other_sources_;
-  AllocationStream stream_;
   uint64_t started_ns_ = 0;
   uint64_t stopped_ns_ = 0;  // 0: it has not
   uint64_t limits_checked_ns_ = 0;
-  uint64_t drained_ns_ = 0;
-  std::function<void()> between_dumps_;
   StopCause cause_ = StopCause::kNone;
   uint64_t dump_rounds_ = 0;
-  Status status_;
 };
 
 }  // namespace heapprofd

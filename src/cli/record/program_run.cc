@@ -64,7 +64,7 @@ void ProgramRun::LookAfterJava() {
 void ProgramRun::SayUnprofiledAndAwait() {
   Print(stderr,
         "heap_profile: %s; pid %d runs on unprofiled, and heap_profile waits for it\n",
-        recording_->status().message().c_str(), program_);
+        recording_->trace().status().message().c_str(), program_);
   ends_at_first_request_ = false;  // there is nothing to end any more but the program
   AwaitProgram(2, kForever);
 }

@@ -300,7 +300,7 @@ RecordingOutcome FinishRecording(TraceRecording& recording,
                        options.quiet);
   } else if (options.directory != nullptr) {
     results = LeaveResults({.trace_path = options.trace_path,
-                            .file = &recording.file(),
+                            .file = &recording.trace().file(),
                             .directory = options.directory,
                             .top = options.top,
                             .with_summary = !options.quiet,

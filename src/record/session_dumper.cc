@@ -1,0 +1,69 @@
+#include "record/session_dumper.h"
+
+#include <memory>
+
+#include "base/clock.h"
+#include "record/allocator_question.h"
+
+namespace heapprofd {
+namespace {
+
+constexpr uint64_t kDrainNs = 5'000'000;  // rings wait no longer than this in a dump
+constexpr uint64_t kDrainAtMostNs = 2'000'000'000;  // for the dump of one process
+
+}  // namespace
+
+void SessionDumper::Dump(Session& session, const std::string& label) {
+  session.Serve();  // processes that have ended are not dumped as if they lived
+  AskAllocatorsOf(session);
+  for (size_t i = 0; i < session.targets().size(); ++i) {
+    Target& target = *session.targets()[i];
+    if (trace_->IsComplete(target))
+      continue;
+    // Those that wait for space in their rings must not wait for the dumps of all others.
+    if (MonotonicNs() - served_ns_ > kDrainNs)
+      ServeOthers(session);
+    DrainForDump(session, target);
+    if (target.is_recording()) {
+      target.recorder().UpdateDump();
+      target.recorder().ReadMemory();
+    }
+    trace_->WriteDump(session, target, label);
+  }
+  trace_->EndDump(session);
+}
+
+void SessionDumper::LookAtLast(Session& session) {
+  AskAllocatorsOf(session);
+  for (const std::unique_ptr<Target>& target : session.targets()) {
+    if (target->is_recording())
+      target->recorder().ReadMemory();
+  }
+}
+
+void SessionDumper::AskAllocatorsOf(Session& session) {
+  if (session.config().ask_allocator)
+    AskAllocators(session, [this, &session] { ServeOthers(session); });
+}
+
+// What the program has done before the dump belongs into it; the others go on meanwhile.
+void SessionDumper::DrainForDump(Session& session, Target& target) {
+  if (!target.is_recording())
+    return;
+  const uint64_t deadline = MonotonicNs() + kDrainAtMostNs;
+  const uint64_t end = target.recorder().ring().RestEnd();
+  while (target.is_recording() &&
+         !target.recorder().DrainRest(end, /*writers_gone=*/false) &&
+         MonotonicNs() < deadline)
+    ServeOthers(session);
+}
+
+void SessionDumper::ServeOthers(Session& session) {
+  if (between_)
+    between_();
+  else
+    session.Serve();
+  served_ns_ = MonotonicNs();
+}
+
+}  // namespace heapprofd
