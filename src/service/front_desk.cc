@@ -4,17 +4,12 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <set>
 
 #include "base/clock.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr size_t kMaxEnginesOfUser = 4;  // with other groups each
-constexpr size_t kMaxEnginesOfRoot = 64;
-constexpr size_t kMaxUsers = 128;                    // with engines, without root
-constexpr size_t kMaxUsersOfOtherNamespaces = 32;    // of these
 constexpr int kMessagesOfEngine = 64;                // in one turn
 constexpr uint64_t kEngineKilledNs = 1'000'000'000;  // unless it hangs in the kernel
 constexpr uint64_t kEnginePollNs = 5'000'000;
@@ -37,22 +32,16 @@ Result<std::unique_ptr<FrontDesk>> FrontDesk::Open(
 }
 
 bool FrontDesk::is_idle() const {
-  return engines_.empty() && (reception_ == nullptr || reception_->is_empty());
+  return engines_.is_empty() && (reception_ == nullptr || reception_->is_empty());
 }
 
 int FrontDesk::MillisecondsToNext() const {
   int wait_ms = reception_ != nullptr ? reception_->MillisecondsToNext() : -1;
-  const auto wait_at_most = [&wait_ms](int limit_ms) {
-    wait_ms = wait_ms < 0 ? limit_ms : std::min(wait_ms, limit_ms);
-  };
-  for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-    if (const int limit_ms = engine->MillisecondsToNext(); limit_ms >= 0)
-      wait_at_most(limit_ms);
-  }
   for (const int limit_ms :
-       {wakes_.MillisecondsToNext(MonotonicNs()), exec_gate_.MillisecondsToNext()}) {
+       {engines_.MillisecondsToNext(), wakes_.MillisecondsToNext(MonotonicNs()),
+        exec_gate_.MillisecondsToNext()}) {
     if (limit_ms >= 0)
-      wait_at_most(limit_ms);
+      wait_ms = wait_ms < 0 ? limit_ms : std::min(wait_ms, limit_ms);
   }
   return wait_ms;
 }
@@ -62,17 +51,18 @@ void FrontDesk::Poll(int max_wait_ms, int wake_fd) {
   if (wait_ms < 0 || (max_wait_ms >= 0 && max_wait_ms < wait_ms))
     wait_ms = max_wait_ms;
   std::vector<pollfd> fds;
-  for (const std::unique_ptr<EngineProcess>& engine : engines_)
+  for (const std::unique_ptr<EngineProcess>& engine : engines_.all())
     fds.push_back({.fd = engine->link().fd(), .events = POLLIN, .revents = 0});
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
   fds.push_back({.fd = exec_gate_.fd(), .events = POLLIN, .revents = 0});
   if (reception_ != nullptr)
     reception_->AddTo(&fds);
   poll(fds.data(), fds.size(), wait_ms);
-  for (size_t i = 0; i < engines_.size(); ++i) {
+  for (size_t i = 0; i < engines_.all().size(); ++i) {
+    EngineProcess& engine = *engines_.all()[i];
     if (fds[i].revents != 0)
-      Hear(*engines_[i]);
-    Serve(*engines_[i]);
+      Hear(engine);
+    Serve(engine);
   }
   if (reception_ != nullptr)
     reception_->Serve([this](Visitor visitor) { Admit(std::move(visitor)); });
@@ -95,7 +85,7 @@ void FrontDesk::AdmitCommand(Visitor visitor) {
         "where the service runs (CAP_SYS_PTRACE, in its user and PID name "
         "space); run it there, or set HEAPPROFD_DIRECTORY to an empty directory "
         "to record with the rights that it has");
-  const Result<EngineProcess*> found = EngineOf(visitor);
+  const Result<EngineProcess*> found = engines_.Of(visitor);
   if (!found.ok())
     return Refuse(visitor, found.status().message());
   EngineProcess& engine = *found.value();
@@ -103,84 +93,12 @@ void FrontDesk::AdmitCommand(Visitor visitor) {
     return Refuse(visitor,
                   "cannot serve the command: too many programs and commands of this user "
                   "wait already; try again");
-  visitor.others = CountRecordings() - engine.recordings;
+  visitor.others = engines_.CountRecordings() - engine.recordings;
   engine.Send(std::move(visitor));
 }
 
-// Root always finds room, and so does whoever has an engine; the number of others is
-// bounded. User ids that somebody can make up leave most of the room to those that are
-// real.
-Status FrontDesk::CheckRoomFor(uid_t user, bool is_of_other_namespace) const {
-  size_t same = 0;
-  std::set<uid_t> users;
-  std::set<uid_t> of_other_namespaces;
-  for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-    const uid_t its_user = engine->rights().user;
-    same += its_user == user ? 1 : 0;
-    if (its_user != 0)
-      users.insert(its_user);
-    if (engine->is_of_other_namespace)
-      of_other_namespaces.insert(its_user);
-  }
-  if (same >= (user == 0 ? kMaxEnginesOfRoot : kMaxEnginesOfUser))
-    return Status(StatusCode::kUnavailable,
-                  "cannot serve the command: " + std::to_string(same) +
-                      " engines of this user run already, each for other groups; end "
-                      "recordings that were started with other groups");
-  if (user == 0 || same > 0)
-    return {};
-  if (users.size() >= kMaxUsers)
-    return Status(StatusCode::kUnavailable,
-                  "cannot serve the command: " + std::to_string(users.size()) +
-                      " users have recordings already; try again when one has ended");
-  if (is_of_other_namespace && of_other_namespaces.size() >= kMaxUsersOfOtherNamespaces)
-    return Status(
-        StatusCode::kUnavailable,
-        "cannot serve the command: " + std::to_string(of_other_namespaces.size()) +
-            " users of other user namespaces have recordings already; try "
-            "again when one has ended");
-  return {};
-}
-
-Result<EngineProcess*> FrontDesk::EngineOf(const Visitor& visitor) {
-  const Rights& rights = visitor.rights;
-  for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-    if (engine->rights() == rights && !engine->is_leaving)
-      return engine.get();
-  }
-  const bool is_root = rights.user == 0;
-  const bool is_of_other_namespace = !is_root && IsOfOtherNamespace(visitor);
-  HPD_TRY(CheckRoomFor(rights.user, is_of_other_namespace));
-  HPD_TRY_ASSIGN(std::unique_ptr<EngineProcess> engine,
-                 EngineProcess::Start(rights, engine_main_));
-  engine->is_of_other_namespace = is_of_other_namespace;
-  ++started_;
-  return engines_.insert(is_root ? engines_.begin() : engines_.end(), std::move(engine))
-      ->get();
-}
-
-// One that cannot follow is passed by when another one may want the program: root's must
-// not keep a user's programs from his own.
-EngineProcess* FrontDesk::NextFor(const Visitor& visitor, const EngineProcess* after) {
-  EngineProcess* busy = nullptr;
-  bool is_behind = after == nullptr;
-  for (const std::unique_ptr<EngineProcess>& engine : engines_) {
-    const Rights& rights = engine->rights();
-    const bool may_want = rights.user == 0 || (rights.user == visitor.rights.user &&
-                                               rights.group == visitor.rights.group);
-    if (is_behind && may_want && engine->recordings > 0 && !engine->is_leaving &&
-        engine->HasRoomFor(visitor.rights.user)) {
-      if (!engine->is_full())
-        return engine.get();
-      busy = busy != nullptr ? busy : engine.get();
-    }
-    is_behind |= engine.get() == after;
-  }
-  return busy;
-}
-
 void FrontDesk::Offer(Visitor visitor, const EngineProcess* after) {
-  if (EngineProcess* engine = NextFor(visitor, after))
+  if (EngineProcess* engine = engines_.NextFor(visitor, after))
     engine->Send(std::move(visitor));
   else
     Decline(visitor);
@@ -239,7 +157,7 @@ void FrontDesk::Handle(EngineProcess& engine, const LinkMessage& message) {
         engine.Kill();  // it asks and does not listen
       return;
     case LinkType::kDumpOthers:
-      for (const std::unique_ptr<EngineProcess>& other : engines_) {
+      for (const std::unique_ptr<EngineProcess>& other : engines_.all()) {
         if (is_root && other.get() != &engine)
           other->Say({.type = LinkType::kDump, .text = message.text});
       }
@@ -259,7 +177,7 @@ void FrontDesk::Handle(EngineProcess& engine, const LinkMessage& message) {
 
 void FrontDesk::AnswerWatchers() {
   for (auto& [ticket, ends] : exec_gate_.Turn()) {
-    for (const std::unique_ptr<EngineProcess>& engine : engines_) {
+    for (const std::unique_ptr<EngineProcess>& engine : engines_.all()) {
       if (engine->watch != ticket)
         continue;
       engine->watch = 0;
@@ -276,7 +194,7 @@ void FrontDesk::AnswerWatchers() {
 }
 
 void FrontDesk::TellTaken(const Visitor& program) {
-  for (const std::unique_ptr<EngineProcess>& engine : engines_) {
+  for (const std::unique_ptr<EngineProcess>& engine : engines_.all()) {
     const uid_t user = engine->rights().user;
     if (user != 0 && user == program.rights.user)
       engine->Say(
@@ -284,21 +202,14 @@ void FrontDesk::TellTaken(const Visitor& program) {
   }
 }
 
-uint64_t FrontDesk::CountRecordings() const {
-  uint64_t count = 0;
-  for (const std::unique_ptr<EngineProcess>& engine : engines_)
-    count += engine->recordings;
-  return count;
-}
-
 void FrontDesk::TellRecordings() {
-  directory_->SetRecordings(CountRecordings());
+  directory_->SetRecordings(engines_.CountRecordings());
 }
 
 void FrontDesk::WakeAndAnswer() {
   if (wakes_.TakeDue(MonotonicNs()))
     directory_->Wake();
-  for (const std::unique_ptr<EngineProcess>& engine : engines_) {
+  for (const std::unique_ptr<EngineProcess>& engine : engines_.all()) {
     for (int i = 0; i < kMessagesOfEngine && engine->unanswered > 0; ++i) {
       if (wakes_.IsWanted(engine->rights().user) ||
           !engine->link().Send({.type = LinkType::kKnown}))
@@ -309,31 +220,31 @@ void FrontDesk::WakeAndAnswer() {
 }
 
 void FrontDesk::Dump(const std::string& label) {
-  for (const std::unique_ptr<EngineProcess>& engine : engines_)
+  for (const std::unique_ptr<EngineProcess>& engine : engines_.all())
     engine->Say({.type = LinkType::kDump, .text = label});
 }
 
 void FrontDesk::ReapEngines() {
-  std::erase_if(engines_, [](const auto& engine) { return engine->HasEnded(); });
+  engines_.Reap();
   TellRecordings();
 }
 
 void FrontDesk::StopAll() {
   reception_.reset();
-  for (const std::unique_ptr<EngineProcess>& engine : engines_)
+  for (const std::unique_ptr<EngineProcess>& engine : engines_.all())
     shutdown(engine->link().fd(), SHUT_WR);  // unlike a message this always arrives
   directory_->GiveUpLock();
 }
 
 void FrontDesk::AwaitEngines(uint64_t deadline_ns) {
-  while (!engines_.empty() && MonotonicNs() < deadline_ns + kEngineKilledNs) {
-    for (const std::unique_ptr<EngineProcess>& engine : engines_) {
+  while (!engines_.is_empty() && MonotonicNs() < deadline_ns + kEngineKilledNs) {
+    for (const std::unique_ptr<EngineProcess>& engine : engines_.all()) {
       if (MonotonicNs() >= deadline_ns)
         engine->Kill();
       else
         Hear(*engine);
     }
-    std::erase_if(engines_, [](const auto& engine) { return engine->HasEnded(); });
+    engines_.Reap();
     SleepNs(kEnginePollNs);
   }
 }

@@ -11,11 +11,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "attach/gate/exec_gate.h"
 #include "base/status.h"
 #include "service/engine_process.h"
+#include "service/engines.h"
 #include "service/reception.h"
 #include "service/runtime_directory.h"
 #include "service/wake_pacing.h"
@@ -50,19 +51,16 @@ class FrontDesk {
   bool is_idle() const;
 
   // Engines that were ever started.
-  size_t started() const { return started_; }
+  size_t started() const { return engines_.started(); }
 
  private:
   FrontDesk(std::unique_ptr<RuntimeDirectory> directory, EngineProcess::Main engine_main)
-      : directory_(std::move(directory)), engine_main_(std::move(engine_main)) {}
+      : directory_(std::move(directory)), engines_(std::move(engine_main)) {}
 
   void Admit(Visitor visitor);
   void AdmitCommand(Visitor visitor);
   // To the next engine behind `after` (nullptr: to the first) that may want the program.
   void Offer(Visitor visitor, const EngineProcess* after);
-  EngineProcess* NextFor(const Visitor& visitor, const EngineProcess* after);
-  Status CheckRoomFor(uid_t user, bool is_of_other_namespace) const;
-  Result<EngineProcess*> EngineOf(const Visitor& visitor);
   void Serve(EngineProcess& engine);
   void Hear(EngineProcess& engine);
   // False: it is gone, or talks nonsense.
@@ -71,18 +69,15 @@ class FrontDesk {
   // To those who have asked the exec gate.
   void AnswerWatchers();
   void TellTaken(const Visitor& program);
-  uint64_t CountRecordings() const;
   void TellRecordings();
   // Programs that lie dormant, and then the engines that have told of a recording.
   void WakeAndAnswer();
   int MillisecondsToNext() const;
 
   std::unique_ptr<RuntimeDirectory> directory_;
-  EngineProcess::Main engine_main_;
   std::unique_ptr<Reception> reception_;  // nullptr: closed
   ExecGate exec_gate_;
-  std::vector<std::unique_ptr<EngineProcess>> engines_;  // root's first
-  size_t started_ = 0;
+  Engines engines_;
   WakePacing wakes_;
 };
 
