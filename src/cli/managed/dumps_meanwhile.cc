@@ -33,10 +33,6 @@ bool HasEnded(const ScopedFd& handle) {
   return poll(&end, 1, 0) > 0;
 }
 
-std::string CountedDumps(uint64_t count) {
-  return std::to_string(count) + (count == 1 ? " dump" : " dumps") + " of the Java heap";
-}
-
 // What heap_profile java advises has no meaning in a recording.
 std::string ForRecordings(std::string text) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 2> kAdvice = {
@@ -83,15 +79,15 @@ void DumpsMeanwhile::Add(pid_t pid) {
 // behind it were for the same moment.
 void DumpsMeanwhile::Request() {
   if (begun_ == limits_.most) {
-    ++left_out_beyond_;
+    left_out_.NoteBeyond();
     return;
   }
   if (is_ending_) {
-    ++left_out_ending_;
+    left_out_.NoteEnding();
     return;
   }
   if (running_ || !due_.empty()) {
-    ++left_out_busy_;
+    left_out_.NoteBusy();
     return;
   }
   has_begun_ = false;
@@ -101,7 +97,8 @@ void DumpsMeanwhile::Request() {
 
 void DumpsMeanwhile::BeginNoMore() {
   is_ending_ = true;
-  left_out_ending_ += due_.empty() ? 0u : 1u;
+  if (!due_.empty())
+    left_out_.NoteEnding();
   due_.clear();
 }
 
@@ -135,8 +132,7 @@ std::string DumpsMeanwhile::BeginNext() {
   due_.pop_front();
   current_ = {.pid = process.pid};
   if (const std::string why = FindProcess(process); !why.empty()) {
-    ++left_out_unasked_;
-    why_unasked_ = why;
+    left_out_.NoteUnasked(why);
     return "";
   }
   if (!std::exchange(has_begun_, true))
@@ -199,24 +195,7 @@ std::string DumpsMeanwhile::End(int stop_fd) {
                    return poll(&request, 1, 0) > 0;
                  }});
   BeginNoMore();
-  const uint64_t left_out =
-      left_out_busy_ + left_out_beyond_ + left_out_ending_ + left_out_unasked_;
-  if (left_out == 0 || limits_.quiet)
-    return text;
-  text += "heap_profile: " + CountedDumps(left_out) +
-          (left_out == 1 ? " was left out: " : " were left out: ");
-  std::string reasons;
-  const auto add = [&reasons](uint64_t count, const std::string& reason) {
-    if (count > 0)
-      reasons +=
-          (reasons.empty() ? "" : "; ") + std::to_string(count) + " because " + reason;
-  };
-  add(left_out_busy_, "another one was being taken");
-  add(left_out_beyond_, "--java-dumps allows " + std::to_string(limits_.most));
-  add(left_out_ending_, "the recording was ending");
-  add(left_out_unasked_, "there was nobody to ask (" + why_unasked_ + ")");
-  text += reasons;
-  return text + "\n";
+  return limits_.quiet ? text : text + left_out_.Text(limits_.most);
 }
 
 bool DumpsMeanwhile::AddTo(const FilePlace& trace) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/scoped_fd.h"
+#include "cli/managed/left_out_dumps.h"
 #include "cli/record/output_directory.h"
 #include "cli/run_command.h"
 
@@ -88,11 +89,7 @@ class DumpsMeanwhile {
   std::optional<RunningCommand> running_;
   Dump current_;  // which that takes
   std::vector<Dump> taken_;
-  uint64_t left_out_busy_ = 0;
-  uint64_t left_out_beyond_ = 0;
-  uint64_t left_out_ending_ = 0;
-  uint64_t left_out_unasked_ = 0;
-  std::string why_unasked_;  // the last one
+  LeftOutDumps left_out_;
   bool has_failed_ = false;
 };
 
