@@ -6,8 +6,6 @@
 #include <climits>
 #include <utility>
 
-#include "engine/silent_processes.h"
-
 namespace heapprofd {
 
 Session::Session(const SessionConfig& config)
@@ -73,16 +71,13 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
   fds.push_back({.fd = starts_.fd(), .events = POLLIN, .revents = 0});
   live_.AddTo(&fds);
   if (socket_ != nullptr) {
-    wait_ms = std::min(wait_ms, socket_->MillisecondsToDeadline());
+    wait_ms = std::min(wait_ms, socket_->MillisecondsToNext());
     socket_->AddTo(&fds);
   }
-  if (is_behind_)
-    wait_ms = 0;
   const bool has_news = poll(fds.data(), fds.size(), wait_ms) != 0;
   // Asking a socket where nobody waits costs as much as looking at a ring.
-  if (socket_ != nullptr &&
-      (has_news || is_behind_ || socket_->MillisecondsToDeadline() == 0))
-    is_behind_ = socket_->Serve();
+  if (socket_ != nullptr && (has_news || socket_->MillisecondsToNext() == 0))
+    socket_->Serve();
   if (has_news) {
     starts_.Adopt();
     live_.ReapExited();
@@ -111,21 +106,6 @@ void Session::ServeMeanwhile() {
   live_.Drain(MonotonicNs() + FairTurn::kTurnNs);
   if (between_)
     between_();
-}
-
-size_t Session::CountSilent() const {
-  if (socket_ == nullptr || !config_.follow_children)
-    return 0;
-  return CountSilentProcesses(socket_->path(),
-                              [this](pid_t pid) { return live_.IsProfiling(pid); });
-}
-
-bool Session::IsFullySeen(pid_t pid) const {
-  if (!config_.heaps.IsMallocAlone())
-    return false;
-  const LiveTarget* live = live_.FindReporting(pid);
-  return live != nullptr && (live->is_starting || (live->attached != nullptr &&
-                                                   !live->attached->HasBecomeAnother()));
 }
 
 std::vector<std::string> Session::attach_problems() const {

@@ -107,15 +107,8 @@ class Session {
 
   const SessionTargets& live() const { return live_; }
 
-  // The process is attached to for malloc's heap alone: what a library of its
-  // own says is not wanted.
-  bool IsFullySeen(pid_t pid) const;
-
   // What went wrong with processes that were attached to, one line each.
   std::vector<std::string> attach_problems() const;
-
-  // Forked children that may yet report (engine/silent_processes.h).
-  size_t CountSilent() const;
 
   // Programs that were started in recorded processes, or expected, and never
   // reported.
@@ -142,7 +135,6 @@ class Session {
   MissedProcesses missed_;
   std::unique_ptr<SessionSocket> socket_;
   bool is_stopped_ = false;
-  bool is_behind_ = false;  // somebody who has spoken waits for his turn
 };
 
 }  // namespace heapprofd

@@ -90,19 +90,6 @@ void ProgramRun::AwaitProgram(int requests, uint64_t patience_ns) {
   }
 }
 
-// Processes that the program has started and that are, or may yet be, recorded.
-bool ProgramRun::HasChildren() {
-  if (recording_->live_targets() > 0)
-    return true;
-  constexpr uint64_t kLookEveryNs = 200'000'000;
-  const uint64_t now = MonotonicNs();
-  if (silent_counted_ns_ == 0 || now - silent_counted_ns_ > kLookEveryNs) {
-    silent_counted_ns_ = now;
-    silent_children_ = recording_->sessions()[0]->CountSilent();
-  }
-  return silent_children_ > 0;
-}
-
 bool ProgramRun::IsOver() {
   if (recording_->cause() != StopCause::kNone)
     return true;
@@ -111,17 +98,13 @@ bool ProgramRun::IsOver() {
   if (stop_requests_ > (ends_at_first_request_ ? 0 : 1) ||
       (stop_requests_ > 0 && !program_is_running_))
     return true;
-  return !program_is_running_ && !HasChildren();
+  return !program_is_running_ && !children_.AreThere();
 }
 
 void ProgramRun::SayWaiting() {
   if (program_is_running_ || said_waiting_)
     return;
-  // That the program is gone may not have been noticed by its session yet.
-  const size_t program = recording_->sessions()[0]->live().IsProfiling(program_) ? 1 : 0;
-  const size_t recorded = recording_->sessions()[0]->live().CountReporting() - program;
-  // Silent ones are only counted where none is recorded.
-  const size_t children = recorded > 0 ? recorded : silent_children_;
+  const size_t children = children_.Count(program_);
   if (children == 0)
     return;
   said_waiting_ = true;

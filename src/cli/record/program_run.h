@@ -9,6 +9,7 @@
 
 #include "cli/managed/dumps_meanwhile.h"
 #include "cli/record/live_view.h"
+#include "cli/record/program_children.h"
 #include "cli/record/signals.h"
 #include "cli/record/status_line.h"
 #include "record/trace_recording.h"
@@ -31,7 +32,8 @@ class ProgramRun {
       : recording_(recording),
         view_(view),
         status_line_(status_line),
-        signals_(signals) {}
+        signals_(signals),
+        children_(recording) {}
 
   // Returns when the recording is over. `program` is a child of ours; its exit code is
   // the result: 128 + signal when it was killed, 0 when it runs on because the
@@ -63,7 +65,6 @@ class ProgramRun {
   void SayUnprofiledAndAwait();
   void AwaitProgram(int requests, uint64_t patience_ns);
   bool IsOver();
-  bool HasChildren();
   void HandleSignals();
   void ReapProgram();
   void SayWaiting();
@@ -80,8 +81,7 @@ class ProgramRun {
   bool ends_at_first_request_ = false;
   bool ignores_interrupt_ = false;  // the program: it was started so
   int stop_requests_ = 0;
-  size_t silent_children_ = 0;      // when looked at last
-  uint64_t silent_counted_ns_ = 0;  // which was then
+  ProgramChildren children_;
   int exit_code_ = 0;
   ProgramUsage usage_;
 };

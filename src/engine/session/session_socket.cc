@@ -102,7 +102,8 @@ bool SessionSocket::Serve() {
   const bool more_wait = socket_.valid() && clients_.Accept(socket_.get());
   const bool more_speak = clients_.Serve(
       [this](PendingClients::Client& client, uint64_t magic) { Hear(client, magic); });
-  return more_wait || more_speak;
+  is_behind_ = more_wait || more_speak;
+  return is_behind_;
 }
 
 void SessionSocket::Close() {
@@ -113,6 +114,7 @@ void SessionSocket::Close() {
   for (int turn = 0; Serve() && turn < kLastTurns; ++turn) {
   }
   clients_.clear();
+  is_behind_ = false;
   socket_.reset();
   unlink(path_.c_str());
 }

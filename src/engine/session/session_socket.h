@@ -50,10 +50,12 @@ class SessionSocket {
 
   void AddTo(std::vector<pollfd>* fds) const;
 
-  // Until somebody has waited long enough; INT_MAX: nobody waits.
-  int MillisecondsToDeadline() const { return clients_.MillisecondsToDeadline(); }
+  // Until Serve should be called in any case; INT_MAX: nobody waits.
+  int MillisecondsToNext() const {
+    return is_behind_ ? 0 : clients_.MillisecondsToDeadline();
+  }
 
-  // Hears those who have spoken. True: there are more.
+  // Hears those who have spoken. True: there are more, who wait for the next turn.
   bool Serve();
 
   // The same for all that was said until now; whoever asks later does not wait
@@ -76,6 +78,7 @@ class SessionSocket {
   ControlHandler control_handler_;
   ScopedFd socket_;
   PendingClients clients_{kLimits};
+  bool is_behind_ = false;        // somebody who has spoken waits for his turn
   std::string parent_directory_;  // empty: there is none
   std::string directory_;
   std::string path_;

@@ -91,6 +91,20 @@ TEST_F(SessionSocketTest, WhatIsSaidIsHeardWithWhoSaysIt) {
   EXPECT_EQ(sender_, getpid());
 }
 
+TEST_F(SessionSocketTest, WhoWaitsForHisTurnIsServedWithoutAPause) {
+  Hello hello{};
+  hello.magic = kHandshakeMagic;
+  std::vector<ScopedFd> crowd;
+  for (int i = 0; i < 40; ++i)  // more than are heard in a turn
+    crowd.push_back(Say(hello));
+  EXPECT_TRUE(socket_->Serve());
+  EXPECT_EQ(socket_->MillisecondsToNext(), 0);
+  EXPECT_LT(hellos_, 40);
+  Serve();
+  EXPECT_EQ(hellos_, 40);
+  EXPECT_GT(socket_->MillisecondsToNext(), 0);
+}
+
 TEST_F(SessionSocketTest, WhatIsNotWholeOrOfAnotherKindIsNotHeard) {
   Hello hello{};
   hello.magic = kHandshakeMagic;

@@ -26,6 +26,16 @@ bool Wants(const Session& session, const ProcessDescription& process, ClientOrig
                                AnonymousKib(process.pid) >= rules.min_anonymous_kib);
 }
 
+// The process is attached to for malloc's heap alone: what a library of its own says is
+// not wanted.
+bool IsFullySeen(const Session& session, pid_t pid) {
+  if (!session.config().heaps.IsMallocAlone())
+    return false;
+  const LiveTarget* live = session.live().FindReporting(pid);
+  return live != nullptr && (live->is_starting || (live->attached != nullptr &&
+                                                   !live->attached->HasBecomeAnother()));
+}
+
 // A process that says Hello again has become another program.
 void EndTargetsOf(const Sessions& sessions, pid_t pid) {
   for (Session* session : sessions)
@@ -57,7 +67,7 @@ Reply AdmitProgramTo(const Sessions& sessions, Visitor& visitor) {
       hello.version != kWireVersion ||
       !HasRightsOf(pid, visitor.rights.user, visitor.rights.group) ||
       std::ranges::any_of(sessions, [pid](const Session* session) {
-        return session->IsFullySeen(pid);
+        return IsFullySeen(*session, pid);
       })) {
     Decline(visitor);
     return Reply::kSentAway;
