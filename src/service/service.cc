@@ -117,8 +117,8 @@ Status Service::Start(ConnectedCommand& command, ControlMessage message) {
   HPD_TRY_ASSIGN(RecordingConfig config,
                  ParseTraceConfig(request.trace_config, ConfigForm::kBinary));
   HPD_TRY(recordings_.CheckUnique(config));
-  auto hosted = std::make_unique<HostedRecording>(std::move(config), std::move(request),
-                                                  command.serial);
+  auto hosted =
+      std::make_unique<HostedRecording>(config, std::move(request), command.serial);
   hosted->recording().set_between_dumps([this] { ServeMeanwhile(); });
   for (const std::unique_ptr<Session>& session : hosted->recording().sessions())
     NoteConflicts(recordings_.sessions(), *session);

@@ -25,7 +25,7 @@ std::vector<std::unique_ptr<Session>> SessionsOf(const RecordingConfig& config) 
 
 }  // namespace
 
-HostedRecording::HostedRecording(RecordingConfig config,
+HostedRecording::HostedRecording(const RecordingConfig& config,
                                  RecordingRequest request,
                                  size_t owner)
     : request_(std::move(request.finish)),

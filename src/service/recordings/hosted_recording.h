@@ -23,7 +23,7 @@ using FinishHook = std::function<RecordingOutcome(TraceRecording&, const FinishR
 class HostedRecording {
  public:
   // `owner`: number of the command whose it is; the recording ends with it.
-  HostedRecording(RecordingConfig config, RecordingRequest request, size_t owner);
+  HostedRecording(const RecordingConfig& config, RecordingRequest request, size_t owner);
 
   HostedRecording(const HostedRecording&) = delete;
   HostedRecording& operator=(const HostedRecording&) = delete;
