@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "attach/traced_thread.h"
+#include "attach/thread/stragglers.h"
 #include "attach/wait_limit.h"
 #include "base/clock.h"
 #include "base/files/proc_files.h"
@@ -72,7 +72,7 @@ class Work {
     tid_ = gettid();
     function_();
     function_ = nullptr;  // what it holds may be waited for
-    TracedThread::ReleaseStragglers();
+    ReleaseStragglers();
     const std::lock_guard lock(mutex_);
     is_done_ = true;
     done_.notify_all();

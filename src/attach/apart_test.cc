@@ -9,8 +9,8 @@
 #include <memory>
 #include <string>
 
-#include "attach/traced_thread.h"
-#include "attach/vfork_waiter.h"
+#include "attach/thread/traced_thread.h"
+#include "attach/thread/vfork_waiter.h"
 
 namespace heapprofd {
 namespace {

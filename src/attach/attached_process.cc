@@ -228,7 +228,7 @@ Status AttachedProcess::PlaceImage(const std::vector<MapEntry>& maps,
     HPD_TRY_ASSIGN(thread, BorrowThread(process_));
   }
   request_.main_thread = thread.tid() == pid()
-                             ? ThreadPointerOf(thread.tid(), thread.registers())
+                             ? ThreadPointerOf(thread.tid(), thread.context().registers())
                              : MainThreadPointer(process_);
   // Before a static program has set it up: its first hook looks.
   if (held != nullptr && request_.main_thread == 0 && request_.stack_end != 0)

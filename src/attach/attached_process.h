@@ -18,7 +18,7 @@
 #include "attach/code_cave.h"
 #include "attach/patch_plan.h"
 #include "attach/remote_process.h"
-#include "attach/traced_thread.h"
+#include "attach/thread/traced_thread.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "wire/attached_client.h"

@@ -10,10 +10,13 @@
 
 #include "attach/client_image.h"
 #include "attach/code_cave.h"
-#include "attach/interrupted_call.h"
 #include "attach/registers.h"
 #include "attach/return_places.h"
 #include "attach/stopped_process.h"
+#include "attach/thread/interrupted_call.h"
+#include "attach/thread/seccomp_filters.h"
+#include "attach/thread/stragglers.h"
+#include "attach/thread/thread_states.h"
 #include "attach/wait_limit.h"
 
 namespace heapprofd {
@@ -87,9 +90,9 @@ Status TryToBorrow(const RemoteProcess& process,
   Status status;
   if (!process.IsSameImage())
     status = LostRace(pid, "it has just become another program");
-  else if (!thread->SuspendFilters() && IsUnderSeccomp(thread->tid()))
+  else if (!SuspendFilters(thread->tid()) && IsUnderSeccomp(thread->tid()))
     status = SeizeError(pid, EPERM);
-  else if (thread->IsInRestartableSequence(process))
+  else if (thread->context().IsInRestartableSequence(process))
     status = LostRace(pid, "its threads do not leave a restartable sequence");
   else if (IsTooPrecious(*thread, search))
     status = Status(StatusCode::kTryAgain, "");  // and then it is taken
@@ -149,7 +152,7 @@ Result<TracedThread> BorrowThread(const RemoteProcess& process) {
   while (true) {
     search.is_starved = false;
     Result<TracedThread> thread = BorrowAny(process, &search);
-    TracedThread::ReleaseStragglers();
+    ReleaseStragglers();
     if (!thread.ok() && search.has_vectors && !search.takes_vectors)
       search.takes_vectors = true;
     else if (thread.ok() || !search.is_starved || MonotonicNs() >= last)
@@ -172,7 +175,7 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
     leader.Abandon();
     return 0;
   }
-  const uint64_t thread_pointer = ThreadPointerOf(pid, leader.registers());
+  const uint64_t thread_pointer = ThreadPointerOf(pid, leader.context().registers());
   leader.Release();
   return thread_pointer;
 }
@@ -187,9 +190,10 @@ struct Place {
 };
 
 Result<Place> PlaceOf(const RemoteProcess& process, const TracedThread& thread) {
-  const std::optional<uint64_t> mask = thread.SignalMask();
-  Place place{
-      .registers = thread.registers(), .signal_mask = mask.value_or(0), .vectors = {}};
+  const std::optional<uint64_t> mask = thread.context().SignalMask();
+  Place place{.registers = thread.context().registers(),
+              .signal_mask = mask.value_or(0),
+              .vectors = {}};
   if (!mask || !ReadVectorState(thread.tid(), &place.vectors))
     return SeizeError(process.pid(), ESRCH);
   return place;
@@ -201,14 +205,15 @@ Status LeadTo(const RemoteProcess& process,
               uint64_t address,
               uint64_t stack,
               TracedThread* thread) {
-  return thread->SetRegisters(LedTo(thread->registers(), address, stack)) &&
-                 thread->SetSignalMask(~uint64_t{0}) && thread->Continue()
+  const ThreadContext& context = thread->context();
+  return context.SetRegisters(LedTo(context.registers(), address, stack)) &&
+                 context.SetSignalMask(~uint64_t{0}) && thread->Continue()
              ? Status()
              : SeizeError(process.pid(), ESRCH);
 }
 
 bool IsOnStack(const TracedThread& thread, const OurCode& code) {
-  const uint64_t sp = StackPointer(thread.registers());
+  const uint64_t sp = StackPointer(thread.context().registers());
   return code.stack_begin != 0 && sp >= code.stack_begin && sp <= code.stack_end;
 }
 
@@ -239,12 +244,13 @@ Status TakeBack(const RemoteProcess& process,
     thread->Interrupt();
     if (thread->WaitForStop(deadline) != TracedThread::Wait::kStopped)
       return LostThread(pid, thread->tid());
-    const uint64_t ip = ProgramCounter(thread->registers());
+    const uint64_t ip = ProgramCounter(thread->context().registers());
     if (ip >= code.wait_begin && ip < code.end) {
       // All of it, whatever fails: the thread is not to stay in our code.
       const bool has_vectors = WriteVectorState(thread->tid(), place.vectors);
-      const bool has_registers = thread->SetRegisters(place.registers);
-      if (!thread->SetSignalMask(place.signal_mask) || !has_registers || !has_vectors)
+      const bool has_registers = thread->context().SetRegisters(place.registers);
+      if (!thread->context().SetSignalMask(place.signal_mask) || !has_registers ||
+          !has_vectors)
         return SeizeError(pid, ESRCH);
       thread->registers() = place.registers;
       return {};
@@ -353,7 +359,7 @@ Status MapImage(const RemoteProcess& process,
                                               .code_size = header.code_size,
                                               .hold_ticks = hold_ticks,
                                               .signal_mask = place.signal_mask},
-                                             thread->ResumeState());
+                                             thread->context().ResumeState());
   const OurCode code = {.begin = cave.address,
                         .end = cave.address + stub.size(),
                         .wait_begin = cave.address + StubWaitOffset()};
@@ -380,7 +386,7 @@ Result<SetupResult> RunSetup(
     const std::function<Status(const SetupResult&)>& take_files) {
   const uint64_t state = base + ClientHeader().state;
   HPD_TRY_ASSIGN(const Place place, PlaceOf(process, *thread));
-  const ResumeRegisters resume = thread->ResumeState();
+  const ResumeRegisters resume = thread->context().ResumeState();
   if (!process.WriteObject(state + offsetof(AttachState, resume), resume) ||
       !process.WriteObject(state + offsetof(AttachState, request.signal_mask),
                            place.signal_mask))

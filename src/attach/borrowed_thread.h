@@ -11,7 +11,7 @@
 #include "attach/code_cave.h"
 #include "attach/refusals.h"
 #include "attach/remote_process.h"
-#include "attach/traced_thread.h"
+#include "attach/thread/traced_thread.h"
 #include "base/status.h"
 #include "wire/attached_client.h"
 

@@ -8,39 +8,24 @@
 #include <memory>
 
 #include "attach/apart.h"
-#include "attach/vfork_waiter.h"
+#include "attach/thread/test_process.h"
+#include "attach/thread/vfork_waiter.h"
 #include "attach/wait_limit.h"
 
 namespace heapprofd {
 namespace {
 
-// A process on the first processor, until this object ends.
-class PinnedProcess {
+// On the first processor.
+class PinnedProcess : public TestProcess {
  public:
-  explicit PinnedProcess(const std::function<void()>& run) : pid_(fork()) {
-    if (pid_ != 0)
-      return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    cpu_set_t first;
-    CPU_ZERO(&first);
-    CPU_SET(0, &first);
-    sched_setaffinity(0, sizeof(first), &first);
-    run();
-    _exit(0);
-  }
-
-  ~PinnedProcess() {
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, __WALL);
-  }
-
-  PinnedProcess(const PinnedProcess&) = delete;
-  PinnedProcess& operator=(const PinnedProcess&) = delete;
-
-  pid_t pid() const { return pid_; }
-
- private:
-  pid_t pid_;
+  explicit PinnedProcess(const std::function<void()>& run)
+      : TestProcess([&run] {
+          cpu_set_t first;
+          CPU_ZERO(&first);
+          CPU_SET(0, &first);
+          sched_setaffinity(0, sizeof(first), &first);
+          run();
+        }) {}
 };
 
 TEST(BorrowThreadTest, AThreadThatCannotStopIsNotTouched) {

@@ -9,6 +9,13 @@
 
 namespace heapprofd {
 
+// What is said of a thread of which nothing else is known.
+inline constexpr char kDidNotStop[] =
+    " did not stop in time (an uninterruptible sleep, or too much runs on this machine)";
+
+// Why a thread could not be seized, and what to do.
+Status SeizeError(pid_t pid, int error);
+
 // kUnavailable: "cannot attach to process PID: " and why.
 Status CannotAttach(pid_t pid, const std::string& why);
 

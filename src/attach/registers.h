@@ -1,4 +1,4 @@
-// A stopped thread's registers by ptrace: the part of traced_thread.cc that differs
+// A stopped thread's registers by ptrace: the part of thread/ that differs
 // between architectures (docs/design/architectures.md).
 #pragma once
 

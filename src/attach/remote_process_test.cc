@@ -5,8 +5,9 @@
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 
-#include "attach/traced_thread.h"
-#include "attach/vfork_waiter.h"
+#include "attach/refusals.h"
+#include "attach/thread/thread_states.h"
+#include "attach/thread/vfork_waiter.h"
 #include "base/files/proc_files.h"
 #include "base/test_child.h"
 #include "base/test_limits.h"

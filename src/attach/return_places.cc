@@ -47,11 +47,11 @@ class Finder {
   }
 
   bool LookAt(const TracedThread& thread) {
-    const uint64_t at = ProgramCounter(thread.registers());
+    const uint64_t at = ProgramCounter(thread.context().registers());
     if (IsInside(at))
       places_.push_back({.thread = &thread, .code = at, .stack_at = 0});
-    const bool is_deep = thread.SignalMask().value_or(0) != 0;
-    std::vector<uint64_t> stacks = {StackPointer(thread.registers())};
+    const bool is_deep = thread.context().SignalMask().value_or(0) != 0;
+    std::vector<uint64_t> stacks = {StackPointer(thread.context().registers())};
     for (size_t i = 0; i < stacks.size(); ++i) {
       if (!Scan(thread, stacks[i] & ~uint64_t{7}, is_deep ? kScannedDeep : kScanned,
                 &stacks))
@@ -144,9 +144,9 @@ bool IsCopyOf(const ReturnPlace& place, const std::vector<ReturnPlace>& real) {
 bool Lead(const RemoteProcess& process, const ReturnPlace& place, uint64_t to) {
   if (place.stack_at != 0)
     return process.WriteObject(place.stack_at, to);
-  user_regs_struct registers = place.thread->registers();
+  user_regs_struct registers = place.thread->context().registers();
   SetProgramCounter(to, &registers);
-  return place.thread->SetRegisters(registers);
+  return place.thread->context().SetRegisters(registers);
 }
 
 }  // namespace
@@ -190,7 +190,8 @@ bool LeadOut(const RemoteProcess& process,
                   [&real](const auto& place) { return IsCopyOf(place, real); }) &&
       std::all_of(real.begin(), real.end(), [&](const ReturnPlace& place) {
         return InCopy(replaced, place.code) != 0 &&
-               (place.stack_at != 0 || !place.thread->IsInRestartableSequence(process));
+               (place.stack_at != 0 ||
+                !place.thread->context().IsInRestartableSequence(process));
       });
   return may_be_led &&
          std::all_of(real.begin(), real.end(), [&](const ReturnPlace& place) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "attach/remote_process.h"
-#include "attach/traced_thread.h"
+#include "attach/thread/traced_thread.h"
 
 namespace heapprofd {
 

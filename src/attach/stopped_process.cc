@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "attach/refusals.h"
+#include "attach/thread/thread_states.h"
 #include "attach/wait_limit.h"
 
 namespace heapprofd {
@@ -29,10 +31,8 @@ StoppedProcess::~StoppedProcess() {
     if (thread.is_stopped())
       thread.Release();
   }
-  for (TracedThread& thread : threads_) {
-    if (!thread.was_released())
-      thread.Abandon();
-  }
+  for (TracedThread& thread : threads_)
+    thread.Abandon();  // the others
 }
 
 Status StoppedProcess::StopNewThreads(const RemoteProcess& process,

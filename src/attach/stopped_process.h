@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "attach/remote_process.h"
-#include "attach/traced_thread.h"
+#include "attach/thread/traced_thread.h"
 #include "base/status.h"
 
 namespace heapprofd {

@@ -11,7 +11,7 @@
 #include <csignal>
 
 #include "attach/return_places.h"
-#include "attach/vfork_waiter.h"
+#include "attach/thread/vfork_waiter.h"
 
 namespace heapprofd {
 namespace {

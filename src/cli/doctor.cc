@@ -16,7 +16,7 @@
 #include "attach/gate/gate_link.h"
 #include "attach/patch_plan.h"
 #include "attach/remote_process.h"
-#include "attach/traced_thread.h"
+#include "attach/thread/seccomp_filters.h"
 #include "base/files/own_rights.h"
 #include "base/print.h"
 #include "cli/command_table.h"

@@ -1,7 +1,7 @@
 // aarch64: when a thread stops, the kernel has prepared already what begins anew: x0 is the
 // first argument again, pc is at the svc. Of a call that has ended with EINTR x0 is lost:
 // what it was is known from before the stop.
-#include "attach/interrupted_call.h"
+#include "attach/thread/interrupted_call.h"
 
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -15,7 +15,7 @@
 #include <string>
 
 #include "attach/registers.h"
-#include "attach/signal_sets.h"
+#include "attach/thread/signal_sets.h"
 #include "base/files/proc_files.h"
 
 namespace heapprofd {

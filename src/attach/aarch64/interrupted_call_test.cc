@@ -1,5 +1,5 @@
 // Sleeps that a stop has interrupted, of a thread that may have to go back by itself.
-#include "attach/interrupted_call.h"
+#include "attach/thread/interrupted_call.h"
 
 #include <gtest/gtest.h>
 #include <linux/futex.h>

@@ -42,17 +42,17 @@ int LeadAwayAndDie(pid_t pid) {
   if (!cave.ok() || !borrowed.ok())
     return 2;
   TracedThread& thread = borrowed.value();
-  const std::optional<uint64_t> mask = thread.SignalMask();
+  const std::optional<uint64_t> mask = thread.context().SignalMask();
   if (!mask)
     return 3;
   // It maps nothing, as there is nothing to be mapped.
   const std::vector<uint8_t> stub =
-      MakeStub({.hold_ticks = 1, .signal_mask = *mask}, thread.ResumeState());
-  const user_regs_struct led =
-      LedTo(thread.registers(), cave.value().address, StackPointer(thread.registers()));
+      MakeStub({.hold_ticks = 1, .signal_mask = *mask}, thread.context().ResumeState());
+  const user_regs_struct led = LedTo(thread.context().registers(), cave.value().address,
+                                     StackPointer(thread.context().registers()));
   return process.Write(cave.value().address, stub.data(), stub.size()) &&
-                 thread.SetRegisters(led) && thread.SetSignalMask(~uint64_t{0}) &&
-                 thread.Continue()
+                 thread.context().SetRegisters(led) &&
+                 thread.context().SetSignalMask(~uint64_t{0}) && thread.Continue()
              ? 0
              : 4;
 }

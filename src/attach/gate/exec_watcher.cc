@@ -13,8 +13,12 @@
 #include <ctime>
 
 #include "attach/borrowed_thread.h"
+#include "attach/refusals.h"
 #include "attach/start/program_start.h"
 #include "attach/stopped_process.h"
+#include "attach/thread/seccomp_filters.h"
+#include "attach/thread/stragglers.h"
+#include "attach/thread/thread_states.h"
 
 namespace heapprofd {
 namespace {
@@ -187,10 +191,10 @@ void ExecWatcher::NoteEndOfGate() {
 bool ExecWatcher::AwaitHeld() {
   HearGate();
   while (held_.empty() && gate_.is_open()) {
-    const bool has_stragglers = TracedThread::Stragglers() > 0;
+    const bool has_stragglers = CountStragglers() > 0;
     gate_.Wait(has_stragglers ? kStragglerMs : -1);
     if (has_stragglers)
-      TracedThread::ReleaseStragglers();
+      ReleaseStragglers();
     HearGate();
   }
   return gate_.is_open();  // otherwise they have their permission
@@ -250,17 +254,17 @@ void ExecWatcher::NoteProblem(const Status& status) {
 // where it can no longer be traced: an older kernel (before 6.8) always, others when it
 // is the interpreter of a script that it waits for. Then it gets its permission
 // meanwhile, and is stopped a few instructions later, in the loader.
-TracedThread::Exec ExecWatcher::TraceExec(const HeldExec& held,
-                                          pid_t pid,
-                                          const std::function<bool()>& may_wait,
-                                          TracedThread* thread) {
+AwaitedExec ExecWatcher::TraceExec(const HeldExec& held,
+                                   pid_t pid,
+                                   const std::function<bool()>& may_wait,
+                                   TracedThread* thread) {
   const std::string before = ImageId(pid);
   if (MonotonicNs() >= held.until_ns) {
     NoteProblem(CannotAttach(
         pid,
         "it could not wait any longer: others of its name were slow to start; attach "
         "with -p"));
-    return TracedThread::Exec::kGone;
+    return AwaitedExec::kGone;
   }
   const Urgency urgency;  // it may run already
   gate_.Allow(held.serial, kSeizeNs);
@@ -268,10 +272,11 @@ TracedThread::Exec ExecWatcher::TraceExec(const HeldExec& held,
     NoteProblem(IsDead(pid, pid)
                     ? CannotAttach(pid, "it had ended when it could be traced")
                     : SeizeError(held.tid, errno));
-    return TracedThread::Exec::kGone;
+    return AwaitedExec::kGone;
   }
   gate_.Allow(held.serial, 0);
-  return thread->WaitForExec(may_wait, [&] { return ImageId(pid) == before; });
+  return AwaitExec(
+      may_wait, [&] { return ImageId(pid) == before; }, thread);
 }
 
 void ExecWatcher::CatchOne(const HeldExec& held) {
@@ -280,13 +285,13 @@ void ExecWatcher::CatchOne(const HeldExec& held) {
     return MayTakeLonger(started);
   };
   TracedThread thread(held.tid);
-  const TracedThread::Exec exec = TraceExec(held, pid, may_wait, &thread);
+  const AwaitedExec exec = TraceExec(held, pid, may_wait, &thread);
   gate_.Done(held.serial);
-  if (exec == TracedThread::Exec::kDone && filter_.matches(pid, held.path))
+  if (exec == AwaitedExec::kDone && filter_.matches(pid, held.path))
     NoteProblem(PutClientIn(&thread, may_wait));
-  if (exec == TracedThread::Exec::kTimedOut)
+  if (exec == AwaitedExec::kTimedOut)
     NoteProblem(LostRace(pid, "its exec took too long"));
-  if (exec != TracedThread::Exec::kGone)
+  if (exec != AwaitedExec::kGone)
     thread.Release();
 }
 

@@ -21,6 +21,8 @@
 #include "attach/attached_process.h"
 #include "attach/gate/exec_names.h"
 #include "attach/gate/gate_link.h"
+#include "attach/start/program_exec.h"
+#include "attach/thread/traced_thread.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
@@ -132,10 +134,10 @@ class ExecWatcher {
   void NoteNews(const GateLink::News& news);
   void CatchOne(const HeldExec& held);
   // kGone: also when it is not ours, of which a problem has been noted.
-  TracedThread::Exec TraceExec(const HeldExec& held,
-                               pid_t pid,
-                               const std::function<bool()>& may_wait,
-                               TracedThread* thread);
+  AwaitedExec TraceExec(const HeldExec& held,
+                        pid_t pid,
+                        const std::function<bool()>& may_wait,
+                        TracedThread* thread);
   Status PutClientIn(TracedThread* thread, const std::function<bool()>& may_wait);
   bool MayTakeLonger(uint64_t since_ns);
   bool is_stopping();

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "attach/vfork_waiter.h"
+#include "attach/thread/vfork_waiter.h"
 #include "base/clock.h"
 #include "base/files/proc_files.h"
 

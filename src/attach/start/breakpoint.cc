@@ -36,7 +36,7 @@ __attribute__((noinline)) void Stopover() {
 
 Breakpoint::Breakpoint(const TracedThread& thread, uint64_t address)
     : tid_(thread.tid()) {
-  const uint64_t blocked = thread.SignalMask().value_or(~uint64_t{0});
+  const uint64_t blocked = thread.context().SignalMask().value_or(~uint64_t{0});
   for (const int signal : {SIGURG, SIGWINCH}) {
     if (signal_ == 0 && (blocked >> (signal - 1) & 1) == 0)
       signal_ = signal;

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "attach/traced_thread.h"
+#include "attach/thread/traced_thread.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {

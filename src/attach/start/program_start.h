@@ -6,7 +6,7 @@
 
 #include "attach/remote_process.h"
 #include "attach/start/start_trap.h"
-#include "attach/traced_thread.h"
+#include "attach/thread/traced_thread.h"
 #include "base/status.h"
 
 namespace heapprofd {

@@ -11,6 +11,7 @@
 #include "attach/refusals.h"
 #include "attach/registers.h"
 #include "attach/start/breakpoint.h"
+#include "attach/thread/thread_states.h"
 
 #if defined(__x86_64__)
 #include "attach/x86_64/call_trap.h"  // IWYU pragma: export
@@ -117,10 +118,10 @@ class CallTrap : public StartTrap {
   // A thread that is in the function does it again from its begin, which is all of it.
   void Remove() {
     thread_.StopAtCalls(false);
-    const uint64_t done = ProgramCounter(thread_.registers()) - function_;
+    const uint64_t done = ProgramCounter(thread_.context().registers()) - function_;
     if (done < kCallTrap.size()) {
       SetProgramCounter(function_, &thread_.registers());
-      if (!thread_.SetRegisters(thread_.registers()))
+      if (!thread_.context().SetRegisters(thread_.registers()))
         return;  // it is gone
     }
     is_set_ = !process_.WriteObject(function_, original_);

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "attach/remote_process.h"
-#include "attach/traced_thread.h"
+#include "attach/thread/traced_thread.h"
 #include "base/status.h"
 
 namespace heapprofd {

@@ -1,4 +1,4 @@
-#include "attach/interrupted_call.h"
+#include "attach/thread/interrupted_call.h"
 
 #include <sys/syscall.h>
 
@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "attach/registers.h"
-#include "attach/signal_sets.h"
+#include "attach/thread/signal_sets.h"
 
 namespace heapprofd {
 namespace {

@@ -1,4 +1,4 @@
-#include "attach/signal_sets.h"
+#include "attach/thread/signal_sets.h"
 
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Which calls they are, by the names that the architecture has.
-#include "attach/interrupted_call.h"
+#include "attach/thread/interrupted_call.h"
 
 #include <sys/syscall.h>
 

@@ -1,4 +1,4 @@
-#include "attach/traced_thread.h"
+#include "attach/thread/traced_thread.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kPatienceNs = 10'000'000'000;
+constexpr uint64_t kStopPatienceNs = 10'000'000'000;
 
 // How a child saw its one call of epoll_pwait end.
 enum Seen : int { kWoken = 0, kInterrupted = 1, kHandled = 2, kTimedOut = 3 };
@@ -94,7 +94,7 @@ TEST(TracedThreadTest, AStopIsNotSeenByTheCallThatItInterrupts) {
   for (int i = 0; i < 20; ++i) {
     TracedThread thread(waiter.pid());
     ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
-    ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kPatienceNs),
+    ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kStopPatienceNs),
               TracedThread::Wait::kStopped);
     thread.Release();
   }
@@ -107,7 +107,7 @@ TEST(TracedThreadTest, ASignalThatIsIgnoredIsNotSeenWhenItArrivesTogetherWithThe
   TracedThread thread(waiter.pid());
   ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
   kill(waiter.pid(), SIGWINCH);
-  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kPatienceNs),
+  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kStopPatienceNs),
             TracedThread::Wait::kStopped);
   thread.Release();
   waiter.Wake();
@@ -118,7 +118,7 @@ TEST(TracedThreadTest, ASignalThatIsIgnoredIsNotSeenByAThreadThatRunsTraced) {
   const Waiter waiter;
   TracedThread thread(waiter.pid());
   ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
-  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kPatienceNs),
+  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kStopPatienceNs),
             TracedThread::Wait::kStopped);
   thread.Continue();
   waiter.AwaitCall();
@@ -149,7 +149,7 @@ TEST(TracedThreadTest, AHandledSignalThatArrivesBeforeTheStopEndsTheCall) {
   TracedThread thread(waiter.pid());
   ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
   kill(waiter.pid(), SIGUSR1);
-  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kPatienceNs),
+  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kStopPatienceNs),
             TracedThread::Wait::kStopped);
   thread.Release();
   EXPECT_EQ(waiter.Join(), kHandled);

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "attach/traced_thread.h"
+#include "attach/thread/thread_states.h"
 #include "base/child_process.h"
 
 namespace heapprofd {

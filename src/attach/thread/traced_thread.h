@@ -1,0 +1,99 @@
+// Stopping threads of a process by ptrace and letting them go, in a way that they do not
+// notice: no signal is sent (PTRACE_SEIZE, PTRACE_INTERRUPT), and system calls that a
+// stop would end with EINTR are restarted.
+//
+// ptrace knows one tracer thread: everything here must happen on one thread of ours.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "attach/thread/thread_context.h"
+
+namespace heapprofd {
+
+class TracedThread {
+ public:
+  explicit TracedThread(pid_t tid) : context_(tid) {}
+
+  pid_t tid() const { return context_.tid(); }
+
+  // What it goes on with, as of its last stop.
+  const ThreadContext& context() const { return context_; }
+
+  // The same, for whoever changes them there (ThreadContext::SetRegisters), too.
+  user_regs_struct& registers() { return context_.registers(); }
+
+  // Becomes its tracer and asks it to stop. `is_filtered`: seccomp filters are suspended
+  // while we trace. errno is set when false.
+  bool Seize(bool is_filtered);
+
+  // As Seize, for a thread of process `pid` that is about to become another program: it
+  // runs on, and stops when it has; its id is `pid` then.
+  bool SeizeForExec(bool is_filtered, pid_t pid);
+
+  enum class Wait : uint8_t { kStopped, kTimedOut, kGone };
+
+  // Until the thread stops, for whatever reason: `status` of waitpid(2) says for which,
+  // and PassOn ends it. `may_wait`: asked again and again.
+  Wait WaitForEvent(const std::function<bool()>& may_wait, int* status);
+
+  // Until the thread has stopped for our request; signals that arrive before are handed
+  // on. Fetches context(): a system call that the stop has interrupted begins anew when
+  // the thread goes on.
+  Wait WaitForStop(uint64_t deadline_ns);
+
+  // Asks a running thread to stop.
+  void Interrupt() const;
+
+  // Lets a stopped thread run, still traced.
+  bool Continue(int signal = 0);
+
+  // Whether it stops at the begin and at the end of each system call from then on.
+  void StopAtCalls(bool stops) {
+    stops_at_calls_ = stops;
+    knows_calls_ |= stops;
+  }
+
+  // Whether that is what it has stopped for; `status` is of waitpid(2). Such a stop looks
+  // like a SIGTRAP, which would kill it if it were passed on.
+  bool IsAtCall(int status) const;
+
+  // The same after a stop, of which waitpid(2) gave `status`, that we have not asked for.
+  void PassOn(int status);
+
+  // Hands on signals to a running thread that we trace; false: it has ended.
+  bool Serve();
+
+  bool is_stopped() const { return is_stopped_; }
+
+  // The caller has waited for the thread, and it has stopped.
+  void NoteStopped();
+
+  // Ends tracing, from any state, if that has not been done. A thread that is in an
+  // uninterruptible sleep is left for ReleaseStragglers.
+  void Release();
+
+  // The same without waiting, for one that was asked to stop and has not yet.
+  void Abandon();
+
+ private:
+  // As soon as it can stop.
+  void AskToStop();
+
+  // What waitpid(2) says, which does not wait: 0: nothing has happened.
+  pid_t Look(int* status);
+
+  ThreadContext context_;
+  pid_t tid_after_exec_ = 0;     // 0: the same
+  bool is_to_be_asked_ = false;  // to stop, when it can
+  bool stops_at_calls_ = false;
+  bool knows_calls_ = false;  // one such stop may be left
+  bool was_released_ = false;
+  bool is_stopped_ = false;  // and its stop has been waited for
+};
+
+}  // namespace heapprofd
