@@ -8,20 +8,19 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "attach/allocators.h"
-#include "attach/borrowed_thread.h"
-#include "attach/code_cave.h"
-#include "attach/patch_plan.h"
+#include "attach/hooks.h"
+#include "attach/placement.h"
 #include "attach/remote_process.h"
+#include "attach/shared_files.h"
 #include "attach/thread/traced_thread.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
-#include "wire/attached_client.h"
 
 namespace heapprofd {
 
@@ -36,17 +35,10 @@ struct AttachReport {
 
 class AttachedProcess {
  public:
-  struct Options {
-    uint64_t ring_size = 0;  // bytes, a power of two
-    ChildrenMode children = ChildrenMode::kIgnored;
-    // Processes of this session, by AttachedProcess::seed. Their forked children have
-    // hooks that count already.
-    std::map<uint64_t, pid_t> recorded = {};
-  };
+  using Options = AttachOptions;
 
-  // Places the client; the hooks are not in yet. Undoes first what a killed engine has
-  // left. kUnavailable with the reason when the process cannot be attached to. `held`:
-  // its only thread, stopped by us before it has run; it stays so.
+  // Places the client (placement.h); the hooks are not in yet, and until they are no other
+  // engine can attach.
   static Result<std::unique_ptr<AttachedProcess>> Place(pid_t pid,
                                                         const Options& options,
                                                         AllocatorFinder* finder,
@@ -59,12 +51,12 @@ class AttachedProcess {
   pid_t pid() const { return process_.pid(); }
 
   // Not the same in any two sessions of processes.
-  uint64_t seed() const { return request_.seed; }
+  uint64_t seed() const { return seed_; }
 
   // The session's two memory files (wire/shared_memory.h), still empty. Once each.
-  ScopedFd TakeEngineFile() { return std::move(engine_file_); }
+  ScopedFd TakeEngineFile() { return std::move(files_.engine); }
 
-  ScopedFd TakeClientFile() { return std::move(client_file_); }
+  ScopedFd TakeClientFile() { return std::move(files_.client); }
 
   // A forked child whose hooks have counted since it began.
   bool counts_already() const { return counts_already_; }
@@ -90,48 +82,16 @@ class AttachedProcess {
   // The thread of it that was alive when it was opened: see LiveThread.
   pid_t opened_view() const { return process_.opened_view(); }
 
-  // Takes out what an engine that was killed has left, or what a process has from its
-  // parent.
-  static Status Restore(pid_t pid);
-
   const AttachReport& report() const { return report_; }
 
  private:
-  explicit AttachedProcess(RemoteProcess process) : process_(std::move(process)) {}
-
-  Status PlaceClient(const Options& options, AllocatorFinder* finder, TracedThread* held);
-  bool FindCountingChild(const std::vector<MapEntry>& maps, const Options& options);
-  Status PlaceInChild(const std::vector<MapEntry>& maps, const Options& options);
-  Status UndoLeftovers(const std::vector<MapEntry>& maps);
-  Status UndoImage(uint64_t base, const AttachState& state);
-  Status ChoosePlace(const std::vector<MapEntry>& maps, const ProcessCode& code);
-  SetupRequest MakeRequest(const Options& options, const ProcessCode& code) const;
-  void FillRequest(const Options& options, SetupRequest* request) const;
-  Status PrepareCode(const std::vector<MapEntry>& maps, CodeCave* cave);
-  Status PlaceImage(const std::vector<MapEntry>& maps, TracedThread* held);
-  Status FillImage();
-  Status RunSetupIn(TracedThread* thread);
-  Status OpenFiles(const SetupResult& result, pid_t holder);
-  Status WriteGates() const;
-  OurCode SetupCode() const;
-  bool IsStillOurs() const;
-  Result<bool> PatchAll(const std::vector<TracedThread>& threads);
-  Status RestoreAll();
-
-  uint64_t StateAddress() const { return base_ + state_offset_; }
+  AttachedProcess(RemoteProcess process, PlacedClient client);
 
   RemoteProcess process_;
-  uint64_t base_ = 0;  // of the image
-  uint32_t state_offset_ = 0;
-  uint32_t wiped_offset_ = 0;
-  bool is_placed_ = false;  // the image lies there from an earlier session
-  bool can_open_mappings_ = false;
-  bool is_hooked_ = false;
-  bool counts_already_ = false;  // a forked child (wire/attached_client.h, kHasOwnFiles)
-  PatchPlan plan_;
-  SetupRequest request_{};
-  ScopedFd engine_file_;
-  ScopedFd client_file_;
+  uint64_t seed_;
+  bool counts_already_;
+  SharedFiles files_;
+  Hooks hooks_;
   AttachReport report_;
 };
 

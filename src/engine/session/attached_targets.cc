@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "attach/apart.h"
+#include "attach/leftovers.h"
 #include "attach/remote_process.h"
 #include "base/clock.h"
 #include "engine/process_info.h"
@@ -162,7 +163,7 @@ void AttachedTargets::RestoreChildren(pid_t pid) {
           "them out");
     const auto status = std::make_shared<Status>();
     const bool is_done = RunApart(
-        child, [status, child] { *status = AttachedProcess::Restore(child); },
+        child, [status, child] { *status = RestoreProcess(child); },
         context_->serve_meanwhile);
     if (!is_done || status->code() == StatusCode::kUnavailable)
       context_->problems->Note(is_done ? status->message()
