@@ -79,8 +79,8 @@ class HooksTest : public testing::Test {
   }
 
   const size_t size_ = ClientHeader().total_size + 2 * kCodeRoom;
-  std::byte* const memory_ = static_cast<std::byte*>(mmap(
-      nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  std::byte* const memory_ = static_cast<std::byte*>(
+      mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   std::byte* const code_ = memory_ + ClientHeader().total_size;
   std::optional<TestProcess> child_;
   std::optional<RemoteProcess> process_;

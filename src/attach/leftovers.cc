@@ -25,7 +25,9 @@ void Bound(AttachState* state) {
   }
 }
 
-bool ReadState(const RemoteProcess& process, const FoundImage& image, AttachState* state) {
+bool ReadState(const RemoteProcess& process,
+               const FoundImage& image,
+               AttachState* state) {
   if (!process.ReadObject(image.base + image.header.state, state))
     return false;
   Bound(state);

@@ -69,7 +69,8 @@ Status Placement::Place(const AttachOptions& options,
       .can_open_mappings = CanOpenMappings(process_.view(), maps_)};
   std::optional<LeftImage> child =
       FindCountingChild(process_, maps_, options.recorded, options.ring_size);
-  HPD_TRY(child ? PlaceInChild(wishes, std::move(*child)) : PlaceNew(wishes, finder, held));
+  HPD_TRY(child ? PlaceInChild(wishes, std::move(*child))
+                : PlaceNew(wishes, finder, held));
   client_.seed = request_.seed;
   return {};
 }
@@ -83,8 +84,7 @@ Status Placement::PlaceNew(const SetupWishes& wishes,
                ? LostRace(pid(), "its libraries are not loaded")
                : CannotAttach(pid(), NoAllocatorReason(code));
   HPD_TRY(ChoosePlace(code));
-  request_ =
-      MakeSetupRequest(process_, wishes, code.libc, client_.plan.new_islands);
+  request_ = MakeSetupRequest(process_, wishes, code.libc, client_.plan.new_islands);
   HPD_TRY(PlaceImage(held));
   HPD_TRY(WriteGates());
   for (const std::string& path : code.unopened)
@@ -111,8 +111,8 @@ Status Placement::ChoosePlace(const ProcessCode& code) {
     std::sort(occupied.begin(), occupied.end(),
               [](const MapEntry& a, const MapEntry& b) { return a.start < b.start; });
   }
-  Result<PatchPlan> plan = MakePatchPlan(process_, occupied, code, *place,
-                                         left ? left->state : AttachState{});
+  Result<PatchPlan> plan =
+      MakePatchPlan(process_, occupied, code, *place, left ? left->state : AttachState{});
   if (!plan.ok())
     return CannotAttach(pid(), plan.status().message());
   client_.plan = std::move(plan).value();
@@ -179,9 +179,9 @@ Status Placement::PlaceImage(TracedThread* held) {
   // Before a static program has set it up: its first hook looks.
   if (held != nullptr && request_.main_thread == 0 && request_.stack_end != 0)
     request_.stack_end_at = StateAddress() + offsetof(AttachState, request.stack_end);
-  Status status = is_there_ ? Status()
-                            : MapImage(process_, cave, client_.base, request_.hold_ticks,
-                                       &thread);
+  Status status =
+      is_there_ ? Status()
+                : MapImage(process_, cave, client_.base, request_.hold_ticks, &thread);
   if (status.ok())
     status = FillImage();
   if (status.ok())

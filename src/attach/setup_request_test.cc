@@ -10,9 +10,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr SetupWishes kWishes{.ring_size = 65536,
-                              .children = ChildrenMode::kFollowed,
-                              .can_open_mappings = true};
+constexpr SetupWishes kWishes{
+    .ring_size = 65536, .children = ChildrenMode::kFollowed, .can_open_mappings = true};
 
 class SetupRequestTest : public testing::Test {
  protected:
@@ -26,8 +25,7 @@ class SetupRequestTest : public testing::Test {
 };
 
 TEST_F(SetupRequestTest, ItSaysWhatTheSessionWants) {
-  const SetupRequest request =
-      MakeSetupRequest(*self_, kWishes, LibcAddresses(), {1, 2});
+  const SetupRequest request = MakeSetupRequest(*self_, kWishes, LibcAddresses(), {1, 2});
   EXPECT_EQ(request.ring_size, kWishes.ring_size);
   EXPECT_EQ(request.children, kWishes.children);
   EXPECT_EQ(request.islands[1], 2u);
