@@ -65,8 +65,8 @@ Gate::Gate(ScopedFd control, ScopedFd group, Mark mark)
     : control_(std::move(control)),
       group_(std::move(group)),
       mark_(std::move(mark)),
+      held_(group_.get()),
       buffer_(sizeof(GateSize) + ExecNames::kMaxBytes) {
-  held_.reserve(kMaxHeld);
   watchers_.reserve(kMaxWatchers);
 }
 
@@ -82,7 +82,7 @@ bool Gate::Turn(int max_wait_ms) {
     if (!Serve(*watchers_[i], &fds_[kOwnFds + kFdsOfWatcher * i]))
       Remove(i);
   }
-  AllowOverdue();
+  held_.AllowOverdue();
   return fds_[0].revents == 0 || HearOwner();
 }
 
@@ -101,9 +101,7 @@ void Gate::CollectFds() {
 }
 
 int Gate::WaitMs(int max_wait_ms) const {
-  uint64_t next = ~uint64_t{0};
-  for (const Held& held : held_)
-    next = held.file.valid() ? std::min(next, held.until_ns) : next;
+  const uint64_t next = held_.next_ns();
   if (next == ~uint64_t{0})
     return max_wait_ms;
   const uint64_t now = MonotonicNs();
@@ -141,7 +139,7 @@ void Gate::Answer(ScopedFd file, pid_t tid) {
       break;  // it is gone
     const bool is_his = watcher->owner == 0 || AreAll(*who, watcher->owner);
     // One exec opens several files: a script, its interpreter, a loader.
-    if (!is_his || IsHeldFor(*watcher, tid))
+    if (!is_his || held_.IsHeldFor(watcher.get(), tid))
       continue;
     const bool is_told =
         file.valid()
@@ -150,57 +148,23 @@ void Gate::Answer(ScopedFd file, pid_t tid) {
     watcher->missed += is_told ? 0u : 1u;
   }
   if (file.valid())
-    Respond(file.get());
-}
-
-bool Gate::IsHeldFor(const Watcher& watcher, pid_t tid) const {
-  return std::any_of(held_.begin(), held_.end(), [&](const Held& held) {
-    return held.tid == tid && held.watcher == &watcher;
-  });
-}
-
-void Gate::Respond(int file) const {
-  const fanotify_response response{.fd = file, .response = FAN_ALLOW};
-  const ssize_t ignored = write(group_.get(), &response, sizeof(response));
-  static_cast<void>(ignored);
+    Permit(group_.get(), file.get());
 }
 
 bool Gate::Hold(
     Watcher& watcher, ScopedFd* file, pid_t tid, uid_t user, const std::string& path) {
-  const auto same = std::count_if(held_.begin(), held_.end(),
-                                  [user](const Held& held) { return held.user == user; });
-  if (held_.size() >= kMaxHeld ||
-      (user != 0 && static_cast<size_t>(same) >= kMaxHeld / kUserShare))
+  if (!held_.HasRoomFor(user))
     return false;
   const GateMessage message{.news = GateNews::kHeld,
                             .tid = tid,
-                            .number = last_serial_ + 1,
+                            .number = held_.next_serial(),
                             .until_ns = MonotonicNs() + kMaxHoldNs};
   if (!Send(watcher.socket.get(), message, path))
     return false;
-  ++last_serial_;
   watcher.answers_left += kAnswersPerExec;
-  held_.push_back({.file = std::move(*file),
-                   .watcher = &watcher,
-                   .serial = last_serial_,
-                   .tid = tid,
-                   .user = user,
-                   .until_ns = message.until_ns});
+  held_.Add(std::move(*file),
+            {.holder = &watcher, .tid = tid, .user = user, .until_ns = message.until_ns});
   return true;
-}
-
-void Gate::Allow(Held& held) const {
-  if (held.file.valid())
-    Respond(held.file.get());
-  held.file.reset();
-}
-
-void Gate::AllowOverdue() {
-  const uint64_t now = MonotonicNs();
-  for (Held& held : held_) {
-    if (held.until_ns <= now)
-      Allow(held);
-  }
 }
 
 bool Gate::HearOwner() {
@@ -294,17 +258,11 @@ bool Gate::Obey(Watcher& watcher, std::string_view bytes) {
     return false;
   --watcher.answers_left;
   memcpy(&answer, bytes.data(), sizeof(answer));
-  const auto held = std::find_if(held_.begin(), held_.end(), [&](const Held& one) {
-    return one.watcher == &watcher && one.serial == answer.serial;
-  });
-  if (held == held_.end())
-    return true;
-  held->until_ns =
-      std::min(held->until_ns, MonotonicNs() + uint64_t{answer.after_us} * kNsPerUs);
   if (answer.wish == GateWish::kAllow)
-    return true;
-  Allow(*held);
-  held_.erase(held);
+    held_.AllowAt(&watcher, answer.serial,
+                  MonotonicNs() + uint64_t{answer.after_us} * kNsPerUs);
+  else
+    held_.Done(&watcher, answer.serial);
   return true;
 }
 
@@ -354,13 +312,7 @@ bool Gate::BeReady(Watcher& watcher) {
 }
 
 void Gate::Remove(size_t index) {
-  const Watcher* watcher = watchers_[index].get();
-  std::erase_if(held_, [&](Held& held) {
-    const bool is_his = held.watcher == watcher;
-    if (is_his)
-      Allow(held);
-    return is_his;
-  });
+  held_.DoneWithAll(watchers_[index].get());
   watchers_.erase(watchers_.begin() + static_cast<ptrdiff_t>(index));
   if (!watchers_.empty())
     return;

@@ -14,6 +14,7 @@
 
 #include "attach/gate/exec_names.h"
 #include "attach/gate/gate_messages.h"
+#include "attach/gate/held_execs.h"
 #include "base/scoped_fd.h"
 
 namespace heapprofd {
@@ -21,8 +22,7 @@ namespace heapprofd {
 class Gate {
  public:
   static constexpr size_t kMaxWatchers = 256;
-  static constexpr size_t kMaxHeld = 256;
-  static constexpr size_t kUserShare = 4;  // one user but root gets 1/4 of each at most
+  static constexpr size_t kUserShare = 4;  // one user but root gets 1/4 of them at most
   static constexpr size_t kMaxNamesOfUser = 4 * ExecNames::kMaxCount;
 
   // Has a file system watched, by a path in it; all of them no longer when it is null.
@@ -58,25 +58,11 @@ class Gate {
     uint64_t missed = 0;
   };
 
-  // Of a thread that executes a program, until its watcher is done with it.
-  struct Held {
-    ScopedFd file;  // invalid: it has its permission
-    const Watcher* watcher;
-    uint64_t serial;
-    pid_t tid;
-    uid_t user;  // who executes it
-    uint64_t until_ns;
-  };
-
   void AnswerEvents();
   void Answer(ScopedFd file, pid_t tid);
-  bool IsHeldFor(const Watcher& watcher, pid_t tid) const;
-  void Respond(int file) const;
   // Takes the file if there is room for one more, and he reads.
   bool Hold(
       Watcher& watcher, ScopedFd* file, pid_t tid, uid_t user, const std::string& path);
-  void Allow(Held& held) const;
-  void AllowOverdue();
   int WaitMs(int max_wait_ms) const;
 
   bool HearOwner();
@@ -97,9 +83,8 @@ class Gate {
   Mark mark_;
   size_t marks_ = 0;
   int mark_error_ = 0;
-  uint64_t last_serial_ = 0;
   std::vector<std::unique_ptr<Watcher>> watchers_;  // root's first
-  std::vector<Held> held_;
+  HeldExecs held_;                                  // for them
   std::vector<char> buffer_;
   std::vector<pollfd> fds_;
 };

@@ -268,7 +268,7 @@ TEST_F(GateTest, WhoeverDoesNotReadIsToldHowManyHeHasMissed) {
     }
   }
   EXPECT_EQ(static_cast<uint64_t>(told) + missed, static_cast<uint64_t>(kMany));
-  EXPECT_LE(told, static_cast<int>(Gate::kMaxHeld));
+  EXPECT_LE(told, static_cast<int>(HeldExecs::kMax));
 }
 
 // What nobody honest says ends the watching, and lets go who waits.
