@@ -139,7 +139,7 @@ Status RestoreProcess(pid_t pid) {
   HPD_TRY_ASSIGN(const RemoteProcess process, RemoteProcess::Open(pid));
   if (!process.Lock())
     return LostRace(pid, "another heap_profile is attaching to it");
-  const Status status = UndoLeftovers(process, process.Maps()).status();
+  Status status = UndoLeftovers(process, process.Maps()).status();
   process.Unlock();
   return status;
 }
