@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <utility>
 
@@ -36,6 +37,19 @@ TEST(SharedMemoryTest, FilesOfATargetAreUsedOnlyIfTheyCanBeWrittenAndSealed) {
             "cannot map shared memory: Operation not permitted");
   EXPECT_EQ(ErrorOf(SharedMemory::Adopt(File(0), File(F_SEAL_WRITE), kRing)),
             "cannot map the ring: Operation not permitted");
+}
+
+TEST(SharedMemoryTest, FilesThatAreInUseCannotBeMadeShorter) {
+  ScopedFd engine = File(0);
+  ScopedFd client = File(0);
+  const ScopedFd of_engine(dup(engine.get()));
+  const ScopedFd of_client(dup(client.get()));
+  const auto memory = SharedMemory::Adopt(std::move(engine), std::move(client), kRing);
+  ASSERT_TRUE(memory.ok());
+  for (const ScopedFd* file : {&of_engine, &of_client}) {
+    EXPECT_EQ(ftruncate(file->get(), 0), -1);
+    EXPECT_EQ(errno, EPERM);
+  }
 }
 
 TEST(SharedMemoryTest, WithoutDescriptorsOrAddressesThatIsSaid) {
