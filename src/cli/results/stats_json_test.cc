@@ -39,6 +39,7 @@ class StatsJsonTest : public testing::Test {
     ASSERT_TRUE(trace.ok()) << trace.status().message();
     recording_ = std::make_unique<TraceRecording>(RecordingConfig(), std::move(sessions),
                                                   std::move(trace).value());
+    ASSERT_TRUE(recording_->Begin().ok());
     const Result<std::string> preload = FindPreloadLibrary();
     ASSERT_TRUE(preload.ok()) << preload.status().message();
     SteeringSignals signals;
