@@ -184,7 +184,7 @@ void Gate::AddWatcher(const GateRequest& request, std::vector<ScopedFd> fds) {
   const auto same = std::count_if(watchers_.begin(), watchers_.end(),
                                   [owner](const auto& w) { return w->owner == owner; });
   if (watchers_.size() >= kMaxWatchers ||
-      (owner != 0 && static_cast<size_t>(same) >= kMaxWatchers / kUserShare))
+      (owner != 0 && static_cast<size_t>(same) >= kMaxWatchers / HeldExecs::kUserShare))
     return Refuse(fds[0].get(),
                   "cannot watch for new processes: too many recordings by name run "
                   "already; stop one");

@@ -22,7 +22,6 @@ namespace heapprofd {
 class Gate {
  public:
   static constexpr size_t kMaxWatchers = 256;
-  static constexpr size_t kUserShare = 4;  // one user but root gets 1/4 of them at most
   static constexpr size_t kMaxNamesOfUser = 4 * ExecNames::kMaxCount;
 
   // Has a file system watched, by a path in it; all of them no longer when it is null.

@@ -2,12 +2,13 @@
 #pragma once
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <functional>
+
+#include "base/child_process.h"
 
 namespace heapprofd {
 
@@ -19,10 +20,12 @@ namespace heapprofd {
 // A child that does `run`, until this object ends.
 class TestProcess {
  public:
-  explicit TestProcess(const std::function<void()>& run = PauseForEver) : pid_(fork()) {
+  explicit TestProcess(const std::function<void()>& run = PauseForEver) {
+    const pid_t parent = getpid();
+    pid_ = fork();
     if (pid_ != 0)
       return;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    EndWithParent(parent, SIGKILL);
     run();
     _exit(0);
   }
@@ -40,7 +43,7 @@ class TestProcess {
   pid_t pid() const { return pid_; }
 
  private:
-  pid_t pid_;
+  pid_t pid_ = -1;
 };
 
 }  // namespace heapprofd
