@@ -12,12 +12,20 @@ namespace heapprofd {
 constexpr uint64_t kNsPerUs = 1'000;
 constexpr uint64_t kNsPerMs = 1'000'000;
 
-// CLOCK_MONOTONIC.
-inline uint64_t MonotonicNs() {
+inline uint64_t ClockNs(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(clock, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
          static_cast<uint64_t>(now.tv_nsec);
+}
+
+inline uint64_t MonotonicNs() {
+  return ClockNs(CLOCK_MONOTONIC);
+}
+
+// What the calling thread has used of a processor.
+inline uint64_t ThreadCpuNs() {
+  return ClockNs(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // `ns` < 1 s. A signal ends it early.

@@ -7,6 +7,7 @@
 // from a secret of it: nobody can choose keys that share their place.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -116,6 +117,23 @@ class FlatMap {
       if (slot.key != kVacant)
         visit(slot.key, slot.value);
     }
+  }
+
+  // Where VisitSome ends.
+  size_t place_count() const { return slots_.size(); }
+
+  // The same of `count` places, from this one on, and returns where to go on. A map that
+  // changes between two calls may show something twice, and one that shrinks may leave
+  // something out. The key 0 has no place.
+  template <typename Visit>
+  size_t VisitSome(size_t from, size_t count, Visit visit) const {
+    const size_t end =
+        std::max(from, std::min(from + count, static_cast<size_t>(slots_.size())));
+    for (size_t place = from; place < end; ++place) {
+      if (slots_[place].key != kVacant)
+        visit(slots_[place].key, slots_[place].value);
+    }
+    return end;
   }
 
   void Clear() { *this = FlatMap(); }

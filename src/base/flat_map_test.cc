@@ -80,6 +80,20 @@ TEST(FlatMap, IsEmptyWhenMoved) {
   EXPECT_TRUE(from.Insert(9, 3).second);
 }
 
+TEST(FlatMap, AllOfItIsSeenPartByPart) {
+  FlatMap<uint32_t> map;
+  for (uint32_t i = 1; i <= 1000; ++i)
+    map.Insert(i, i);
+  uint64_t sum = 0;
+  size_t at = 0;
+  while (at < map.place_count())
+    at = map.VisitSome(at, 100, [&sum](uint64_t key, uint32_t) { sum += key; });
+  EXPECT_EQ(sum, 500'500u);
+  const auto is_not_called = [](uint64_t, uint32_t) { ADD_FAILURE(); };
+  EXPECT_EQ(map.VisitSome(at + 5, 100, is_not_called), at + 5);  // it was larger
+  EXPECT_EQ(FlatMap<uint32_t>().VisitSome(0, 100, is_not_called), 0u);
+}
+
 TEST(FlatMap, MergingKeepsWhatIsThere) {
   FlatMap<uint32_t> map;
   FlatMap<uint32_t> other;

@@ -49,6 +49,10 @@ Status CheckSessionConfig(const SessionConfig& config) {
         ": it must be a number of microseconds from 0 to 4294967295; 0 waits as long as "
         "the profiler moves");
   HPD_TRY(CheckHeapSelection(config.heaps));
+  if (config.idle_allocations && !config.heaps.HasMalloc())
+    return Invalid(
+        "cannot use --idle-allocations (idle_allocations) without malloc's heap: where "
+        "the blocks of other heaps lie is not known; add libc.malloc to --heaps");
   return CheckTargets(config.targets);
 }
 

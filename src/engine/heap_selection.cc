@@ -30,6 +30,13 @@ bool HeapSelection::IsMallocAlone() const {
   });
 }
 
+bool HeapSelection::HasMalloc() const {
+  const auto is_malloc = [](const Heap& heap) { return heap.name == kMallocHeapName; };
+  if (std::ranges::any_of(heaps, is_malloc))
+    return true;
+  return std::ranges::count(excluded, kMallocHeapName) == 0 && (all || heaps.empty());
+}
+
 Status CheckHeapSelection(const HeapSelection& selection) {
   for (const HeapSelection::Heap& heap : selection.heaps)
     HPD_TRY(CheckName(heap.name));

@@ -23,6 +23,8 @@ struct HeapSelection {
   bool all = false;                   // every heap that is not named elsewhere
 
   bool IsMallocAlone() const;
+
+  bool HasMalloc() const;
 };
 
 // Refuses what the shared rules cannot hold: more than kMaxHeapRules names, or one that

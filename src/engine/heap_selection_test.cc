@@ -42,6 +42,18 @@ TEST_F(HeapSelectionTest, AllMeansAllButTheExcludedOnes) {
   EXPECT_EQ(IntervalOf(selection, "arena"), 0u);
 }
 
+TEST_F(HeapSelectionTest, MallocIsRecordedWhereItsIntervalSaysSo) {
+  const HeapSelection selections[] = {
+      {},
+      {.heaps = {{"pool", 1}}, .excluded = {}},
+      {.heaps = {{"pool", 1}, {"libc.malloc", 0}}, .excluded = {"libc.malloc"}},
+      {.heaps = {}, .excluded = {"libc.malloc"}},
+      {.heaps = {}, .excluded = {"libc.malloc"}, .all = true},
+      {.heaps = {{"pool", 1}}, .excluded = {}, .all = true}};
+  for (const HeapSelection& selection : selections)
+    EXPECT_EQ(selection.HasMalloc(), IntervalOf(selection, "libc.malloc") != 0);
+}
+
 TEST_F(HeapSelectionTest, WhatTheRulesCannotHoldIsRefused) {
   EXPECT_TRUE(CheckHeapSelection({}).ok());
   const std::string longest(63, 'x');

@@ -70,6 +70,7 @@ struct SessionConfig {
   bool stream_allocations = false;  // every sample and free as an event of its own
   bool ask_allocator = false;       // malloc_info with each dump
   bool list_live_blocks = false;    // with their addresses, in the last dump
+  bool idle_allocations = false;    // what of live memory nobody touches
   DeviceOptions device;
 };
 
@@ -99,6 +100,7 @@ inline constexpr auto kSwitchFields = std::to_array<SwitchField>({
     {"disable_vfork_detection",
      Member<&SessionConfig::device, &DeviceOptions::disable_vfork_detection>},
     {"stream_allocations", Member<&SessionConfig::stream_allocations>},
+    {"idle_allocations", Member<&SessionConfig::idle_allocations>},
     {"malloc_info", Member<&SessionConfig::ask_allocator>, "--malloc-info"},
     {"list_live_blocks", Member<&SessionConfig::list_live_blocks>},
     {"no_children", Member<&SessionConfig::follow_children>, "--no-children"},

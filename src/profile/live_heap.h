@@ -62,6 +62,23 @@ class LiveHeap {
   // samples. Returns how many it has left out.
   uint64_t SnapshotBlocks(size_t most, HeapDump* dump) const;
 
+  // `visit(const SampledAllocation&, age in ns)` of a few thousand live samples, in no
+  // order; `at` says where to go on, 0 at first. False: these were the last. What is
+  // allocated or freed between two calls may be seen twice or not at all.
+  template <typename Visit>
+  bool VisitSomeLive(size_t* at, uint64_t now_ns, Visit visit) const {
+    constexpr size_t kPlaces = 4096;
+    *at = samples_.VisitSome(*at, kPlaces, [&](uint64_t address, const Sample& sample) {
+      visit(SampledAllocation{.address = address,
+                              .size = sample.size(),
+                              .interval = sample.interval(),
+                              .callsite = callsites_[sample.row()].callsite,
+                              .thread = sample.thread()},
+            sample.AgeNs(now_ns));
+    });
+    return *at < samples_.place_count();
+  }
+
   const Estimate& live() const { return live_; }
 
   // Of that, no more than the exact totals of `counted` allow.

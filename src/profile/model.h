@@ -144,6 +144,15 @@ struct LiveBlock {
   CallsiteId callsite = 0;
 };
 
+// What of live blocks nobody has touched since `since_ns`, by the kernel's idle page
+// tracking.
+struct IdleBlocks {
+  bool was_asked_for = false;
+  uint64_t since_ns = 0;    // CLOCK_MONOTONIC; 0: it is not known what is idle
+  double unseen_bytes = 0;  // estimate of what may be idle as well: not to be looked at
+  CallsiteRows<Estimate> callsites = {};  // bytes; only those with some
+};
+
 // What one heap of one process looked like at one moment.
 struct HeapDump : HeapCounts {
   std::string heap_name;                    // "libc.malloc"
@@ -160,6 +169,7 @@ struct HeapDump : HeapCounts {
   double certain_live = 0;  // bytes of live allocations that could not miss being sampled
   double possible_live =    // bytes: by exact counts no more can be live
       std::numeric_limits<double>::infinity();
+  IdleBlocks idle;
   std::vector<CallsiteTotals> threads;  // by ThreadId of who allocated, whoever freed
   std::vector<ShapeRow> shapes;   // in the last dump only, in order of their members
   std::vector<LiveBlock> blocks;  // as well, and only when asked for; by address

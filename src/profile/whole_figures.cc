@@ -39,6 +39,9 @@ void MakeRowsWhole(CallsiteRows<Value>* rows, IsLeftOut is_left_out) {
 void MakeWhole(HeapDump* dump) {
   MakeRowsWhole(&dump->callsites, [](const CallsiteTotals&) { return false; });
   MakeRowsWhole(&dump->peak, [](const Estimate& held) { return held.bytes <= 0; });
+  MakeRowsWhole(&dump->idle.callsites,
+                [](const Estimate& idle) { return idle.bytes <= 0; });
+  dump->idle.unseen_bytes = WholeFigure(dump->idle.unseen_bytes);
   dump->peak_total = WholeFigures(dump->peak_total);
   for (ShapeRow& row : dump->shapes)
     row.estimate = Whole(row.estimate);

@@ -113,6 +113,9 @@ void AddLimits(const std::vector<ImportedDump>& rows, Table* table) {
       NumberColumn("peak_size_low", [&rows](size_t row) { return rows[row].peak_low; }),
       NumberColumn("peak_size_high", [&rows](size_t row) { return rows[row].peak_high; }),
       NumberColumn("peak_ts", [&rows](size_t row) { return rows[row].peak_ts; }),
+      NumberColumn("idle_ts", [&rows](size_t row) { return rows[row].idle_ts; }),
+      NumberColumn("idle_unseen_size",
+                   [&rows](size_t row) { return rows[row].idle_unseen; }),
       NumberColumn("sampling_interval",
                    [&rows](size_t row) { return rows[row].sampling_interval; }),
       NumberColumn("original_sampling_interval",
@@ -185,6 +188,7 @@ Table EstimateErrorTable(const ImportedTrace& trace) {
       TableColumn::Reals("alloc_count_error", rows.alloc_count_error.span()),
       TableColumn::Integers("peak_size", rows.peak_bytes.span()),
       TableColumn::Integers("peak_count", rows.peak_count.span()),
+      TableColumn::Integers("idle_size", rows.idle_bytes.span()),
   };
   table.columns.insert(table.columns.end(), std::begin(columns), std::end(columns));
   return table;

@@ -23,6 +23,7 @@ void SessionDumper::Dump(Session& session, const std::string& label) {
     // Those that wait for space in their rings must not wait for the dumps of all others.
     if (MonotonicNs() - served_ns_ > kDrainNs)
       ServeOthers(session);
+    LookForIdle(session, target);
     DrainForDump(session, target);
     if (target.is_recording()) {
       target.recorder().UpdateDump();
@@ -44,6 +45,11 @@ void SessionDumper::LookAtLast(Session& session) {
 void SessionDumper::AskAllocatorsOf(Session& session) {
   if (session.config().ask_allocator)
     AskAllocators(session, [this, &session] { ServeOthers(session); });
+}
+
+void SessionDumper::LookForIdle(Session& session, Target& target) {
+  while (target.is_recording() && !target.recorder().LookForIdle(kDrainNs))
+    ServeOthers(session);
 }
 
 // What the program has done before the dump belongs into it; the others go on meanwhile.

@@ -55,6 +55,7 @@ void DumpRows::AddEstimate(uint32_t callsite, const CallsiteEstimate& estimate) 
   rows.alloc_count_error.push_back(estimate.alloc_count_error);
   rows.peak_bytes.push_back(estimate.peak_bytes);
   rows.peak_count.push_back(estimate.peak_count);
+  rows.idle_bytes.push_back(estimate.idle_bytes);
   ++trace_->dumps[rows_dump_].estimate_count;
 }
 
@@ -86,7 +87,8 @@ void DumpRows::CopyEstimates(const EstimateTable& from, const ImportedDump& dump
                  .allocated_bytes_error = from.allocated_bytes_error[row],
                  .alloc_count_error = from.alloc_count_error[row],
                  .peak_bytes = from.peak_bytes[row],
-                 .peak_count = from.peak_count[row]});
+                 .peak_count = from.peak_count[row],
+                 .idle_bytes = from.idle_bytes[row]});
   }
 }
 

@@ -32,6 +32,7 @@ class DumpRows {
     double alloc_count_error = 0;
     int64_t peak_bytes = 0;
     int64_t peak_count = 0;
+    int64_t idle_bytes = 0;
   };
 
   void AddEstimate(uint32_t callsite, const CallsiteEstimate& estimate);

@@ -152,6 +152,7 @@ struct EstimateTable {
   Column<double> alloc_count_error;
   Column<int64_t> peak_bytes;  // live here when the whole heap was largest
   Column<int64_t> peak_count;
+  Column<int64_t> idle_bytes;  // not touched since ImportedDump::idle_ts
 
   size_t row_count() const { return dump.size(); }
 };
@@ -270,10 +271,12 @@ struct ImportedDump : HeapCounts {
   uint64_t peak_bytes = 0;  // ours: of the whole heap
   std::optional<uint64_t> peak_low;
   std::optional<uint64_t> peak_high;
-  std::optional<int64_t> peak_ts;  // ours: trace clock
-  StringId label = kNoId;          // ours: what `heap_profile mark` named it
-  StringId reason = kNoId;         // ours: why there are no samples, for people
-  ImportedAllocator allocator;     // ours
+  std::optional<int64_t> peak_ts;       // ours: trace clock
+  std::optional<int64_t> idle_ts;       // ours: trace clock; what is idle was so since
+  std::optional<uint64_t> idle_unseen;  // bytes that may be idle as well
+  StringId label = kNoId;               // ours: what `heap_profile mark` named it
+  StringId reason = kNoId;              // ours: why there are no samples, for people
+  ImportedAllocator allocator;          // ours
 };
 
 // `counter`-like: memory of a process over time, from ProcessStats; names are those of

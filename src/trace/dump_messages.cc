@@ -55,6 +55,11 @@ void AddSampleErrors(pbf_writer& sample, const CallsiteTotals& totals) {
             totals);
 }
 
+void AddIdle(pbf_writer& sample, const SampleExtras& extras) {
+  if (extras.idle != nullptr)
+    sample.add_uint64(SampleField::kSelfIdle, Rounded(extras.idle->bytes));
+}
+
 void AddStats(pbf_writer& header, const Quality& quality) {
   pbf_writer stats(header, DumpField::kStats);
   stats.add_uint64(StatsField::kUnwindingErrors, quality.unwind_errors);
@@ -131,6 +136,10 @@ std::string DumpHeader(const TargetProfile& profile,
   header.add_uint64(DumpField::kPeakBytes, Rounded(dump.peak_total.bytes));
   header.add_uint64(DumpField::kPeakTimestamp, dump.peak_ns);
   AddLimits(header, dump);
+  if (dump.idle.since_ns != 0) {
+    header.add_uint64(DumpField::kIdleSince, dump.idle.since_ns);
+    header.add_uint64(DumpField::kIdleUnseen, Rounded(dump.idle.unseen_bytes));
+  }
   header.add_uint64(DumpField::kProfilingStart, profile.process.start_ns);
   AddAllocator(header, profile.memory);
   if (!flags.label.empty())
@@ -143,7 +152,7 @@ std::string DumpHeader(const TargetProfile& profile,
 void AppendSample(std::string& process_dump,
                   uint64_t callstack_iid,
                   const CallsiteTotals& totals,
-                  const Estimate* peak,
+                  const SampleExtras& extras,
                   WrittenTotals& written) {
   // Rounding may not make a value fall, nor let more be freed than was allocated.
   written.allocated = std::max(written.allocated, Rounded(totals.allocated.bytes));
@@ -160,16 +169,18 @@ void AppendSample(std::string& process_dump,
   sample.add_uint64(SampleField::kAllocCount, written.alloc_count);
   sample.add_uint64(SampleField::kFreeCount, written.free_count);
   AddSampleErrors(sample, totals);
-  if (peak != nullptr) {
-    sample.add_uint64(SampleField::kPeakBytes, Rounded(peak->bytes));
-    sample.add_uint64(SampleField::kPeakCount, Rounded(peak->count));
+  AddIdle(sample, extras);
+  if (extras.peak != nullptr) {
+    sample.add_uint64(SampleField::kPeakBytes, Rounded(extras.peak->bytes));
+    sample.add_uint64(SampleField::kPeakCount, Rounded(extras.peak->count));
   }
 }
 
 void AppendPeakSample(std::string& process_dump,
                       uint64_t callstack_iid,
-                      const Estimate& peak,
+                      const SampleExtras& extras,
                       const CallsiteTotals& totals) {
+  const Estimate peak = extras.peak != nullptr ? *extras.peak : Estimate();
   pbf_writer writer(process_dump);
   pbf_writer sample(writer, DumpField::kSamples);
   sample.add_uint64(SampleField::kCallstackId, callstack_iid);
@@ -180,6 +191,7 @@ void AppendPeakSample(std::string& process_dump,
   sample.add_uint64(SampleField::kCumulativeAllocCount, Rounded(totals.allocated.count));
   sample.add_uint64(SampleField::kCumulativeFreeCount, Rounded(totals.freed.count));
   AddSampleErrors(sample, totals);
+  AddIdle(sample, extras);
 }
 
 void AppendThread(std::string& process_dump,

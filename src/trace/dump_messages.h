@@ -44,17 +44,23 @@ std::string DumpHeader(const TargetProfile& profile,
                        const DumpInterval& interval,
                        const DumpFlags& flags);
 
-// Appends a sample with cumulative values to a ProcessHeapSamples. `peak` may be null.
+// Of a callsite, beside its totals; nullptr: there is nothing.
+struct SampleExtras {
+  const Estimate* peak = nullptr;
+  const Estimate* idle = nullptr;
+};
+
+// Appends a sample with cumulative values to a ProcessHeapSamples.
 void AppendSample(std::string& process_dump,
                   uint64_t callstack_iid,
                   const CallsiteTotals& totals,
-                  const Estimate* peak,
+                  const SampleExtras& extras,
                   WrittenTotals& written);
 
 // Appends a sample of a dump at the maximum; the cumulative values go to fields of ours.
 void AppendPeakSample(std::string& process_dump,
                       uint64_t callstack_iid,
-                      const Estimate& peak,
+                      const SampleExtras& extras,
                       const CallsiteTotals& totals);
 
 // Appends what a thread has allocated, and what of that was freed by whomever, to a

@@ -238,14 +238,17 @@ Status TraceWriter::WriteHeap(const TargetProfile& profile,
     }
     const uint64_t iid = *entry;
     const auto peak = dump.peak.find(id);
+    const auto idle = dump.idle.callsites.find(id);
+    const SampleExtras extras{
+        .peak = peak != dump.peak.end() ? &peak->second : nullptr,
+        .idle = idle != dump.idle.callsites.end() ? &idle->second : nullptr};
     const auto cumulative = dump.callsites.find(id);
     if (flags.mode == DumpMode::kPeak)
       AppendPeakSample(
-          message, iid, peak != dump.peak.end() ? peak->second : Estimate(),
+          message, iid, extras,
           cumulative != dump.callsites.end() ? cumulative->second : CallsiteTotals());
     else
-      AppendSample(message, iid, cumulative->second,
-                   peak != dump.peak.end() ? &peak->second : nullptr,
+      AppendSample(message, iid, cumulative->second, extras,
                    *totals.Insert(id, {}).first);
     HPD_TRY(WriteFullPart(message, header));
   }

@@ -49,15 +49,15 @@ WITH_PROGRAM = {
     "continuous-dump": (["100000"], lambda result: result.pprofs[-1].of("kept_block")["space"] == ROUND),
     "dump-at-max": ([], lambda result: result.main.of("kept_block")["max_space"] == ROUND),
     "malloc-info": ([], lambda result: "by glibc and the kernel" in result.stderr),
+    "idle-allocations": ([], lambda result: kept(result) and
+                         ("cannot track idle memory: this kernel does not track idle pages" in result.stderr) !=
+                         os.path.exists("/sys/kernel/mm/page_idle/bitmap")),
     "top": (["1"], lambda result: " 2  " not in result.stderr and kept(result)),
     "quiet": ([], lambda result: result.stderr == "" and kept(result)),
     "no-report": ([], lambda result: "report.html" not in result.stderr and kept(result)),
     "no-start": ([], kept),
     # No meaning here: one line says so and the recording goes on.
     "disable-fork-teardown": ([], lambda result: noted(result, "--disable-fork-teardown")),
-    "idle-allocations": ([], lambda result: noted(result, "--idle-allocations")
-                         and ("CONFIG_IDLE_PAGE_TRACKING" in result.stderr) !=
-                         os.path.exists("/sys/kernel/mm/page_idle/bitmap")),
     "trace-to-text-binary": (["/bin/true"], lambda result: noted(result, "--trace-to-text-binary")),
     "no-annotations": ([], lambda result: noted(result, "--no-annotations")),
     "disable-selinux": ([], lambda result: noted(result, "--disable-selinux")),

@@ -49,7 +49,7 @@ void Export(const TargetProfile& profile) {
     }
     WrittenTotals written;
     std::string message;
-    AppendSample(message, 1, totals, &totals.allocated, written);
+    AppendSample(message, 1, totals, {.peak = &totals.allocated}, written);
     if (written.freed > written.allocated || written.allocated > INT64_MAX ||
         written.free_count > written.alloc_count || written.alloc_count > INT64_MAX ||
         !std::isfinite(totals.allocated.bytes_variance))

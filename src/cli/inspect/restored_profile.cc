@@ -260,6 +260,7 @@ void RestoredProfile::AddCumulative(uint32_t dump, HeapDump* heap) {
 void RestoredProfile::AddErrors(const ImportedDump& dump, HeapDump* heap) {
   const EstimateTable& estimates = trace_.estimates;
   std::map<CallsiteId, Estimate> peaks;
+  std::map<CallsiteId, Estimate> idle;
   for (size_t i = 0; i < dump.estimate_count; ++i) {
     const size_t row = dump.first_estimate + i;
     const CallsiteId callsite = CallsiteOf(estimates.callsite[row]);
@@ -274,7 +275,11 @@ void RestoredProfile::AddErrors(const ImportedDump& dump, HeapDump* heap) {
     if (estimates.peak_bytes[row] > 0)
       peaks[callsite] += {.bytes = static_cast<double>(estimates.peak_bytes[row]),
                           .count = static_cast<double>(estimates.peak_count[row])};
+    if (estimates.idle_bytes[row] > 0)
+      idle[callsite] += {.bytes = static_cast<double>(estimates.idle_bytes[row])};
   }
+  for (const auto& [callsite, estimate] : idle)
+    heap->idle.callsites.emplace(callsite, estimate);
   for (const auto& [callsite, peak] : peaks)
     heap->peak.emplace(callsite, peak);
 }
@@ -308,6 +313,8 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
   heap.end_ns = Unsigned(row.ts);
   heap.peak_ns = Unsigned(row.peak_ts.value_or(0));
   heap.peak_total = PeakOf(row);
+  heap.idle.since_ns = Unsigned(row.idle_ts.value_or(0));
+  heap.idle.unseen_bytes = static_cast<double>(row.idle_unseen.value_or(0));
   if (row.quality != kNoId && heap.heap_name == kMallocHeapName)
     heap.unsampled_bytes =
         static_cast<double>(trace_.qualities[row.quality].unsampled_bytes);

@@ -1,29 +1,11 @@
 #include "cli/record/record_flags.h"
 
-#include <unistd.h>
-
 #include <optional>
 
 #include "cli/flag_values.h"
 
 namespace heapprofd {
 namespace {
-
-// Accepted, changes nothing here, and says so.
-ApplyValue NoEffect(Options& options, const std::string& flag, const std::string& why) {
-  return [&options, flag, why](const std::string&) {
-    options.notes.push_back(flag + " " + why);
-    return Status();
-  };
-}
-
-// The page tables' marks of what was read or written lately would tell.
-std::string WhyNoIdleMemory() {
-  return access("/sys/kernel/mm/page_idle/bitmap", F_OK) == 0
-             ? "is ignored: reading this kernel's page_idle is not supported"
-             : "is ignored: this kernel does not track idle pages "
-               "(CONFIG_IDLE_PAGE_TRACKING)";
-}
 
 // "NAME" or "NAME=BYTES", separated by commas.
 ApplyValue HeapList(HeapSelection* target) {
@@ -199,6 +181,16 @@ std::vector<Flag> DumpingFlags(Options& options) {
        .group = group,
        .apply = Switch(&session.ask_allocator),
        .is_rare = true},
+      {.name = "idle-allocations",
+       .help = "Tell what of live memory nobody touches.",
+       .details =
+           "By the kernel's idle page tracking, as root: what of malloc's heap lies "
+           "on pages that were not read or written since the dump before, or, "
+           "without others than the last, for a while before it. Where the kernel "
+           "or the rights do not allow it, the end says so.",
+       .group = group,
+       .apply = Switch(&session.idle_allocations),
+       .is_rare = true},
       {.name = "with-java",
        .help = "Dump the Java heap, too, at the end.",
        .details = "Of HotSpot (JDK 17 or later), named by --pid or started as PROGRAM. "
@@ -275,11 +267,6 @@ std::vector<Flag> CompatibilityFlags(Options& options) {
        .details = "No effect on Linux: they never do.",
        .group = group,
        .apply = Switch(&options.session.device.disable_fork_teardown),
-       .is_rare = true},
-      {.name = "idle-allocations",
-       .help = "No effect: idle memory is not tracked.",
-       .group = group,
-       .apply = NoEffect(options, "--idle-allocations", WhyNoIdleMemory()),
        .is_rare = true},
       {.name = "trace-to-text-binary",
        .aliases = {"traceconv-binary", "trace-processor-binary"},

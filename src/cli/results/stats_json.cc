@@ -60,6 +60,9 @@ struct Totals {
   double calls = 0;
   double bytes = 0;
   Estimate temporary;
+  bool is_idle_known = false;  // of any heap
+  double idle = 0;             // bytes
+  double idle_unseen = 0;
   uint64_t unsampled_children = 0;
 };
 
@@ -74,6 +77,10 @@ Totals SumOf(const TraceRecording& recording) {
       totals.live.Add(dump);
       totals.peak = SumOf(totals.peak, dump.peak_total);
       totals.temporary += TemporaryBlocks(dump);
+      totals.is_idle_known |= dump.idle.since_ns != 0;
+      totals.idle_unseen += dump.idle.unseen_bytes;
+      for (const auto& [callsite, idle] : dump.idle.callsites)
+        totals.idle += idle.bytes;
     }
     const ForkedChildren& forked = target->profile().forked;
     totals.unsampled_children += forked.count;
@@ -123,6 +130,10 @@ std::string JsonOf(const TraceRecording& recording, const ProgramUsage& usage) {
       {"attach_one_thread_us", static_cast<double>(stops.one_thread_stopped_ns) / 1e3},
       {"attach_all_threads_us", static_cast<double>(stops.attach_stopped_ns) / 1e3},
       {"detach_all_threads_us", static_cast<double>(stops.detach_stopped_ns) / 1e3}};
+  if (totals.is_idle_known) {
+    json["idle_bytes"] = RoundedFigure(totals.idle);
+    json["idle_unseen_bytes"] = RoundedFigure(totals.idle_unseen);
+  }
   for (const Figure& figure : kFigures)
     json[figure.name] = totals.quality.*figure.value;
   return json.dump() + "\n";

@@ -113,6 +113,43 @@ TEST(SummaryTest, AnErrorAboveTheFigureIsToldAsALimit) {
   EXPECT_TRUE(Holds(text, "peak 512 KiB (≤3.00 MiB)")) << text;
 }
 
+TEST(SummaryTest, WhatNobodyTouchesIsToldWithItsHolders) {
+  TestProfile test;
+  const CallsiteId cold = test.Add({"FillCache"}, 40 << 20);
+  test.Add({"Insert"}, 24 << 20);
+  test.dump().possible_live = 64 << 20;
+  test.dump().end_ns = 70'000'000'000;
+  const std::string without = FormatSummary({ResultOf(test)}, {});
+  EXPECT_FALSE(Holds(without, "idle")) << without;
+  test.dump().idle.since_ns = 10'000'000'000;
+  test.dump().idle.callsites[cold].bytes = 32 << 20;
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(text,
+                    "  idle memory: 32.0 MiB of live 64.0 MiB were not touched in the "
+                    "last 60.0 s\n"))
+      << text;
+  EXPECT_TRUE(Holds(text, "Top idle memory")) << text;
+  const std::string list = text.substr(text.find("Top idle memory"));
+  EXPECT_TRUE(Holds(list, "FillCache")) << text;
+  EXPECT_FALSE(Holds(list, "Insert")) << text;
+  test.dump().idle.unseen_bytes = 3 << 20;
+  const std::string partly = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(partly, "in the last 60.0 s; 3.00 MiB could not be looked at\n"))
+      << partly;
+}
+
+TEST(SummaryTest, ThatNothingWasMarkedLongEnoughIsTold) {
+  TestProfile test;
+  test.Add({"Insert"}, 24 << 20);
+  test.dump().idle.was_asked_for = true;
+  const std::string text = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(Holds(text,
+                    "  idle memory: not known; nothing was marked long enough before the "
+                    "end\n"))
+      << text;
+  EXPECT_FALSE(Holds(text, "Top idle memory")) << text;
+}
+
 TEST(SummaryTest, NothingIsShownThatExactCountsDoNotAllow) {
   TestProfile test;
   test.Add({"Insert"}, 40 << 20);

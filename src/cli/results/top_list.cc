@@ -186,13 +186,29 @@ std::vector<TopEntry> TopByLiveBytes(const TargetProfile& profile,
   return groups.Largest(rows);
 }
 
+namespace {
+
+std::vector<TopEntry> LargestOf(const TargetProfile& profile,
+                                const CallsiteRows<Estimate>& rows_of,
+                                size_t rows) {
+  HolderGroups groups(profile);
+  for (const auto& [callsite, held] : rows_of)
+    groups.Add(callsite, held);
+  return groups.Largest(rows);
+}
+
+}  // namespace
+
 std::vector<TopEntry> TopAtPeak(const TargetProfile& profile,
                                 const HeapDump& dump,
                                 size_t rows) {
-  HolderGroups groups(profile);
-  for (const auto& [callsite, live] : dump.peak)
-    groups.Add(callsite, live);
-  return groups.Largest(rows);
+  return LargestOf(profile, dump.peak, rows);
+}
+
+std::vector<TopEntry> TopIdle(const TargetProfile& profile,
+                              const HeapDump& dump,
+                              size_t rows) {
+  return LargestOf(profile, dump.idle.callsites, rows);
 }
 
 }  // namespace heapprofd

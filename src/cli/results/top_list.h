@@ -31,6 +31,11 @@ std::vector<TopEntry> TopAtPeak(const TargetProfile& profile,
                                 const HeapDump& dump,
                                 size_t rows);
 
+// The same of what nobody has touched lately (HeapDump::idle).
+std::vector<TopEntry> TopIdle(const TargetProfile& profile,
+                              const HeapDump& dump,
+                              size_t rows);
+
 // A function of a stack, as it is told from others in files of different builds.
 struct StackFunction {
   std::string name;    // in full; "": nobody knows it

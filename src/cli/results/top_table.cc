@@ -36,11 +36,18 @@ size_t NameWidth(const SummaryOptions& options) {
                     kMaxNameWidth);
 }
 
+struct Table {
+  std::string title;
+  std::string column = "live";  // what the bytes are
+  std::vector<TopEntry> entries;
+  double total = 0;        // of all entries, those that are not shown included
+  double shown_total = 0;  // what was said of it, within what exact counts allow
+};
+
 // The title and the columns' names; in two lines where they have no room in one.
-std::string TableHead(const std::string& title,
-                      size_t width,
-                      const SummaryOptions& options) {
-  const std::string names = Pad("live", BytesWidth(options)) + "share\n";
+std::string TableHead(const Table& table, size_t width, const SummaryOptions& options) {
+  const std::string& title = table.title;
+  const std::string names = Pad(table.column, BytesWidth(options)) + "share\n";
   const size_t room = width + kRankWidth + 2;
   return "\n  " +
          (title.size() + 2 < room ? Pad(title, room - 2)
@@ -66,23 +73,17 @@ std::string CallersLine(const TopEntry& entry, const SummaryOptions& options) {
   return line + "\n";
 }
 
-// `total`: of all entries, those that are not shown included; `shown_total`: what was
-// said of it, within what exact counts allow.
-std::string FormatTable(const std::string& title,
-                        const std::vector<TopEntry>& entries,
-                        double total,
-                        double shown_total,
-                        const SummaryOptions& options) {
-  const double scale = total > 0 ? shown_total / total : 1;
+std::string FormatTable(const Table& table, const SummaryOptions& options) {
+  const double scale = table.total > 0 ? table.shown_total / table.total : 1;
   const auto holds_nothing = [scale](const TopEntry& entry) {
     return entry.live.bytes * scale <= 0.5;  // shown as 0 B
   };
-  if (std::ranges::all_of(entries, holds_nothing))
+  if (std::ranges::all_of(table.entries, holds_nothing))
     return "";
   const size_t width = NameWidth(options);
-  std::string text = TableHead(title, width, options);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    const TopEntry& entry = entries[i];
+  std::string text = TableHead(table, width, options);
+  for (size_t i = 0; i < table.entries.size(); ++i) {
+    const TopEntry& entry = table.entries[i];
     if (holds_nothing(entry))
       break;  // and those behind it, which hold less
     std::string name = Cut(Printable(entry.function), width);
@@ -92,7 +93,7 @@ std::string FormatTable(const std::string& title,
     snprintf(rank.data(), rank.size(), "  %2zu  ", i + 1);
     text += rank.data() + Pad(name, width) + "  " +
             Pad(FormatBytes(entry.live.bytes * scale), BytesWidth(options)) +
-            FormatShare(entry.live.bytes, total) + "\n";
+            FormatShare(entry.live.bytes, table.total) + "\n";
     if (!entry.callers.empty())
       text += CallersLine(entry, options);
   }
@@ -111,8 +112,48 @@ std::string FormatPeakTable(const TargetProfile& profile,
     most += estimate.bytes;
   if (most <= 0 && peak > 0 && options.top > 0)
     return "\n  Who held the memory at the peak is not known.\n";
-  return FormatTable("Top live memory at peak", TopAtPeak(profile, dump, options.top),
-                     most, peak > 0 ? peak : most, options);
+  return FormatTable({.title = "Top live memory at peak",
+                      .entries = TopAtPeak(profile, dump, options.top),
+                      .total = most,
+                      .shown_total = peak > 0 ? peak : most},
+                     options);
+}
+
+std::string IdleLine(const HeapDump& dump, double bytes, double live) {
+  const IdleBlocks& idle = dump.idle;
+  if (idle.since_ns == 0)
+    return "idle memory: not known; nothing was marked long enough before the end";
+  const double seconds =
+      static_cast<double>(dump.end_ns - std::min(dump.end_ns, idle.since_ns)) / 1e9;
+  const std::string line = "idle memory: " + FormatBytes(bytes) + " of live " +
+                           FormatBytes(live) + " were not touched in the last " +
+                           FormatDuration(seconds);
+  const double unseen = std::min(idle.unseen_bytes, live - bytes);
+  return unseen < 0.5 ? line
+                      : line + "; " + FormatBytes(unseen) + " could not be looked at";
+}
+
+// Who holds what nobody has touched lately; "" where nobody asked.
+std::string FormatIdle(const TargetProfile& profile,
+                       const HeapDump& dump,
+                       const SummaryOptions& options) {
+  if (!dump.idle.was_asked_for && dump.idle.since_ns == 0)
+    return "";
+  const double live = LiveTotal(dump).bytes;
+  double bytes = 0;
+  for (const auto& [callsite, estimate] : dump.idle.callsites)
+    bytes += estimate.bytes;
+  const double shown = std::min(bytes, live);
+  const std::string begin = "  ";
+  const std::string line = IdleLine(dump, shown, live);
+  return "\n" + begin +
+         (options.width == 0 ? line : Wrap(line, begin.size(), options.width)) + "\n" +
+         FormatTable({.title = "Top idle memory",
+                      .column = "idle",
+                      .entries = TopIdle(profile, dump, options.top),
+                      .total = bytes,
+                      .shown_total = shown},
+                     options);
 }
 
 }  // namespace
@@ -124,8 +165,12 @@ std::string FormatTopTables(const TargetProfile& profile,
   for (const auto& [callsite, totals] : dump.callsites)
     live += totals.live().bytes;
   return FormatPeakTable(profile, dump, options) +
-         FormatTable("Top live memory at end", TopByLiveBytes(profile, dump, options.top),
-                     live, LiveTotal(dump).bytes, options);
+         FormatTable({.title = "Top live memory at end",
+                      .entries = TopByLiveBytes(profile, dump, options.top),
+                      .total = live,
+                      .shown_total = LiveTotal(dump).bytes},
+                     options) +
+         FormatIdle(profile, dump, options);
 }
 
 }  // namespace heapprofd

@@ -42,6 +42,9 @@ Status SessionTargets::CheckRoom(pid_t pid) const {
 LiveTarget& SessionTargets::Add(std::unique_ptr<Target> target, ScopedFd pidfd) {
   target->recorder().set_events(events_);
   target->requests().set_budget(&requested_dumps_, target->user());
+  if (const Status& idle = target->recorder().idle_status();
+      !idle.ok() && !std::exchange(has_told_idle_, true))
+    problems_(idle.message());
   loop_.NoteNews();
   live_.push_back({.target = target.get(), .pidfd = std::move(pidfd)});
   all_.push_back(std::move(target));
@@ -157,6 +160,7 @@ void SessionTargets::StopAll(const std::function<void()>& between) {
       live.target->Stop(TargetEnd::kRunning);
   }
   ReadAllRings(between);
+  LookForIdle(between);
   for (const LiveTarget& live : live_)
     Release(live, /*keeps_children=*/false);
   live_.clear();
@@ -183,6 +187,19 @@ void SessionTargets::ReadAllRings(const std::function<void()>& between) {
   }
   for (const LiveTarget* live : rest)
     live->target->recorder().LoseRest(live->has_ended());
+}
+
+// As far as there is time for it: the others have what was found before.
+void SessionTargets::LookForIdle(const std::function<void()>& between) {
+  const uint64_t deadline = MonotonicNs() + kStopNs;
+  for (const LiveTarget& live : live_) {
+    TargetRecorder& recorder = live.target->recorder();
+    while (!live.has_ended() && MonotonicNs() < deadline &&
+           !recorder.LookForIdle(kStopTurnNs)) {
+      if (between)
+        between();
+    }
+  }
 }
 
 }  // namespace heapprofd

@@ -105,11 +105,13 @@ class SessionTargets {
   static constexpr uint64_t kRequestedOfAll = 4 * kRequestedOfUser;
 
   void ReadAllRings(const std::function<void()>& between);
+  void LookForIdle(const std::function<void()>& between);
   void Release(const LiveTarget& live, bool keeps_children);
 
   TscClock* clock_;
   ProgramWatch* programs_;
   std::function<void(std::string)> problems_;
+  bool has_told_idle_ = false;  // why it is not told what is idle
   TakeHooksOut take_hooks_out_;
   AllocationEvents* events_ = nullptr;
   UserBudget requested_dumps_{kRequestedOfUser, kRequestedOfAll};

@@ -34,7 +34,7 @@ void PublishConfig(const SessionConfig& config, EngineBlock* engine) {
   control.check_period.store(config.check_period);
   control.max_stack_copy.store(kDefaultStackCopy);
   control.reports_all_frees.store(RecordsAll(config) && interval == 1 ? 1 : 0);
-  control.look_at_exit.store(config.ask_allocator ? 1 : 0);
+  control.look_at_exit.store(config.ask_allocator || config.idle_allocations ? 1 : 0);
   control.heartbeat.store(MonotonicNs());
   control.active.store(1, std::memory_order_release);
 }

@@ -32,7 +32,8 @@ class RecordHandlerTest : public testing::Test {
 
   RecordHandlerTest() {
     profile_.process.pid = kPid;
-    account_.Begin(&heaps_, &stacks_, kMaxLiveSamples);
+    account_.Begin(
+        {.heaps = &heaps_, .stacks = &stacks_, .max_live_samples = kMaxLiveSamples});
     clock_.Update();
   }
 

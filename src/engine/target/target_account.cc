@@ -1,5 +1,6 @@
 #include "engine/target/target_account.h"
 
+#include "engine/idle/idle_memory.h"
 #include "engine/stacks/stack_resolver.h"
 #include "engine/target/program_requests.h"
 #include "engine/target/target.h"
@@ -7,17 +8,8 @@
 
 namespace heapprofd {
 
-void TargetAccount::Begin(TargetHeaps* heaps,
-                          const StackResolver* stacks,
-                          size_t max_live_samples) {
-  heaps_ = heaps;
-  stacks_ = stacks;
-  max_live_samples_ = max_live_samples;
-}
-
 void TargetAccount::End() {
-  heaps_ = nullptr;
-  stacks_ = nullptr;
+  recorded_ = {};
   Charge();
 }
 
@@ -36,11 +28,15 @@ uint64_t TargetAccount::EstimatedBytes() const {
     bytes += sizeof(std::string) + argument.size();
   for (const HeapDump& dump : profile.heaps)
     bytes += sizeof(dump) + dump.callsites.bytes() + dump.peak.bytes() +
+             dump.idle.callsites.bytes() +
              dump.threads.capacity() * sizeof(CallsiteTotals) +
              dump.shapes.capacity() * sizeof(ShapeRow) +
              dump.blocks.capacity() * sizeof(LiveBlock);
-  if (heaps_ != nullptr)
-    bytes += sizeof(TargetRecorder) + heaps_->bytes() + stacks_->bytes();
+  if (recorded_.heaps != nullptr)
+    bytes +=
+        sizeof(TargetRecorder) + recorded_.heaps->bytes() + recorded_.stacks->bytes();
+  if (recorded_.idle != nullptr)
+    bytes += recorded_.idle->bytes();
   return bytes;
 }
 
@@ -51,11 +47,11 @@ bool TargetAccount::HasRoom(uint8_t heap_id, uint64_t samples) {
   constexpr uint64_t kEvery = 1024;
   if (samples % kEvery == 0) {
     has_memory_ = account_.HasRoom();
-    has_room_ = heaps_->live_samples() < max_live_samples_;
+    has_room_ = recorded_.heaps->live_samples() < recorded_.max_live_samples;
   }
   if (!has_memory_ || !has_room_)
     return false;
-  if (const size_t growth = heaps_->GrowthBytes(heap_id); growth != 0) {
+  if (const size_t growth = recorded_.heaps->GrowthBytes(heap_id); growth != 0) {
     Charge();
     has_room_ = account_.HasRoom(growth);
   }

@@ -15,6 +15,7 @@
 
 namespace heapprofd {
 
+class IdleMemory;
 class ProgramRequests;
 class StackResolver;
 class TargetHeaps;
@@ -31,8 +32,17 @@ class TargetAccount {
   TargetAccount(uid_t user, const Kept& kept)
       : account_(&UserBudget::OfEngine(), user), kept_(kept) {}
 
+  // What there is while it is recorded.
+  struct Recorded {
+    TargetHeaps* heaps = nullptr;
+    const StackResolver* stacks = nullptr;
+    const IdleMemory* idle = nullptr;  // nullptr: nobody asks what is idle
+    size_t max_live_samples = 0;
+  };
+
   // From now on until End it takes these as well.
-  void Begin(TargetHeaps* heaps, const StackResolver* stacks, size_t max_live_samples);
+  void Begin(const Recorded& recorded) { recorded_ = recorded; }
+
   void End();
 
   uid_t user() const { return account_.user(); }
@@ -43,6 +53,8 @@ class TargetAccount {
   // For the next live sample of this heap, of which it has had `samples` so far.
   bool HasRoom(uint8_t heap_id, uint64_t samples);
 
+  bool HasRoomFor(uint64_t bytes) const { return account_.HasRoom(bytes); }
+
   // Charges what it takes now.
   void Charge() { account_.Set(EstimatedBytes()); }
 
@@ -52,9 +64,7 @@ class TargetAccount {
 
   UserBudget::Account account_;
   Kept kept_;
-  TargetHeaps* heaps_ = nullptr;  // this and what follows: between Begin and End
-  const StackResolver* stacks_ = nullptr;
-  size_t max_live_samples_ = 0;
+  Recorded recorded_;     // between Begin and End
   bool has_room_ = true;  // for more live samples
   bool has_memory_ = true;
 };

@@ -45,7 +45,8 @@ class TargetAccountTest : public testing::Test {
 };
 
 TEST_F(TargetAccountTest, WhatIsKeptCostsLessThanARecording) {
-  account_.Begin(&heaps_, &stacks_, kMaxLiveSamples);
+  account_.Begin(
+      {.heaps = &heaps_, .stacks = &stacks_, .max_live_samples = kMaxLiveSamples});
   for (uint64_t i = 1; i < 1000; ++i)
     Allocate(16 * i);
   account_.Charge();
@@ -77,7 +78,7 @@ TEST_F(TargetAccountTest, TheListOfLiveBlocksIsCharged) {
 }
 
 TEST_F(TargetAccountTest, LiveSamplesAreLimitedAsSeenNowAndThen) {
-  account_.Begin(&heaps_, &stacks_, /*max_live_samples=*/2);
+  account_.Begin({.heaps = &heaps_, .stacks = &stacks_, .max_live_samples = 2});
   EXPECT_TRUE(account_.HasRoom(0, /*samples=*/0));
   Allocate(16);
   Allocate(32);
@@ -88,7 +89,8 @@ TEST_F(TargetAccountTest, LiveSamplesAreLimitedAsSeenNowAndThen) {
 }
 
 TEST_F(TargetAccountTest, WhatOthersOfItsUserTakeIsMissing) {
-  account_.Begin(&heaps_, &stacks_, kMaxLiveSamples);
+  account_.Begin(
+      {.heaps = &heaps_, .stacks = &stacks_, .max_live_samples = kMaxLiveSamples});
   EXPECT_TRUE(account_.HasRoom(0, /*samples=*/0));
   UserBudget::Account other(&UserBudget::OfEngine(), kUser);
   other.Set(uint64_t{1} << 60);

@@ -11,6 +11,7 @@ namespace heapprofd {
 
 void TargetDumper::Update() {
   LookAtHeaps();
+  AddIdle();
   Stamp(MonotonicNs());
   LookAtQuality();
 }
@@ -39,6 +40,15 @@ void TargetDumper::LookAtHeaps() {
   profile.heaps = parts_.heaps->Snapshot();
   MakeFiguresWhole();
   parts_.children->Count(client);
+}
+
+// As it was when that was looked at last.
+void TargetDumper::AddIdle() {
+  std::vector<HeapDump>& heaps = parts_.profile->heaps;
+  if (parts_.idle == nullptr || heaps.empty() || heaps[0].heap_name != kMallocHeapName)
+    return;
+  heaps[0].idle = parts_.idle->found();
+  MakeWhole(heaps.data());
 }
 
 void TargetDumper::MakeFiguresWhole() {

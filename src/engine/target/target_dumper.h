@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "engine/idle/idle_memory.h"
 #include "engine/target/followed_children.h"
 #include "engine/target/ring_drain.h"
 #include "engine/target/shared_memory.h"
@@ -25,7 +26,8 @@ class TargetDumper {
     const RingDrain* ring;
     const AddressSpace* code;
     FollowedChildren* children;
-    bool lists_blocks = false;  // in the last dump
+    const IdleMemory* idle = nullptr;  // nullptr: nobody asks what is idle
+    bool lists_blocks = false;         // in the last dump
   };
 
   explicit TargetDumper(const Parts& parts)
@@ -44,6 +46,7 @@ class TargetDumper {
 
  private:
   void LookAtHeaps();
+  void AddIdle();
   void LookAtQuality();
   void MakeFiguresWhole();
   void Stamp(uint64_t end_ns);

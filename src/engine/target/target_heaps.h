@@ -60,6 +60,8 @@ class TargetHeaps {
   // The same of blocks, those of malloc alone.
   uint64_t SnapshotBlocks(std::span<HeapDump> dumps) const;
 
+  const LiveHeap& malloc_heap() const { return malloc_; }
+
   // Of all together; no more than the exact totals allow.
   double LiveBytes() const;
 

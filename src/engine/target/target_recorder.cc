@@ -22,6 +22,26 @@ std::unique_ptr<SharedMemory> Configured(std::unique_ptr<SharedMemory> memory,
   return memory;
 }
 
+std::optional<IdleMemory> IdleMemoryOf(pid_t pid,
+                                       const SessionConfig& config,
+                                       Status* status) {
+  if (!config.idle_allocations)
+    return {};
+  if (config.dumps.at_max) {
+    *status = {StatusCode::kInvalidArgument,
+               "cannot track idle memory: dumps of the maximum (--dump-at-max) are of "
+               "moments at which nobody looked; leave one out"};
+    return {};
+  }
+  Result<IdlePages::Files> files = IdlePages::Open(pid);
+  if (!files.ok()) {
+    *status = files.status();
+    return {};
+  }
+  const bool looks_between = config.dumps.interval_ms == 0;
+  return IdleMemory(IdlePages(std::move(files).value()), looks_between, MonotonicNs());
+}
+
 }  // namespace
 
 TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
@@ -30,7 +50,7 @@ TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
                                bool knows_threads)
     : memory_(Configured(std::move(memory), config)),
       account_(kept.account),
-      looks_at_exit_(config.ask_allocator),
+      looks_at_exit_(config.ask_allocator || config.idle_allocations),
       heaps_(memory_.get()),
       ring_(memory_.get(), kept.profile->process.pid, kept.clock),
       stacks_({.profile = kept.profile,
@@ -38,12 +58,14 @@ TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
                .reader = &ring_.reader(),
                .code = kept.code,
                .clock = kept.clock}),
+      idle_(IdleMemoryOf(kept.profile->process.pid, config, &idle_status_)),
       dumper_({.profile = kept.profile,
                .memory = memory_.get(),
                .heaps = &heaps_,
                .ring = &ring_,
                .code = kept.code,
                .children = kept.children,
+               .idle = idle_ ? &*idle_ : nullptr,
                .lists_blocks = config.list_live_blocks}),
       handler_({.profile = kept.profile,
                 .clock = kept.clock,
@@ -55,7 +77,10 @@ TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
                knows_threads),
       governor_(config, memory_.get(), kept.clock),
       observer_(kept.profile->process.pid, memory_.get(), &kept.profile->memory) {
-  account_->Begin(&heaps_, &stacks_, config.max_live_samples);
+  account_->Begin({.heaps = &heaps_,
+                   .stacks = &stacks_,
+                   .idle = idle_ ? &*idle_ : nullptr,
+                   .max_live_samples = config.max_live_samples});
   stacks_.ShowRegions();
 }
 
@@ -74,6 +99,25 @@ bool TargetRecorder::DrainRest(uint64_t end, bool writers_gone, uint64_t turn_ns
          !ring_.is_behind();
 }
 
+bool TargetRecorder::LookForIdle(uint64_t turn_ns) {
+  if (!idle_)
+    return true;
+  if (!idle_->is_looking() && !account_->HasRoomFor(IdleMemory::kMaxBytes)) {
+    idle_->Forget();
+    return true;
+  }
+  const uint64_t now = MonotonicNs();
+  const bool is_done = idle_->Look(heaps_.malloc_heap(), now, now + turn_ns);
+  account_->Charge();
+  return is_done;
+}
+
+void TargetRecorder::LookBetween(uint64_t end_ns) {
+  const uint64_t now = MonotonicNs();
+  if (now < end_ns && idle_->IsDue(now))
+    LookForIdle(end_ns - now);
+}
+
 void TargetRecorder::Beat() {
   memory_->engine().control.heartbeat.store(MonotonicNs(), std::memory_order_relaxed);
 }
@@ -83,6 +127,8 @@ void TargetRecorder::Tick(uint64_t end_ns) {
   const uint64_t now = looks_at_exit_ ? MonotonicNs() : end_ns;
   if (now < end_ns)
     LookAtExit(end_ns - now);
+  if (idle_)
+    LookBetween(end_ns);
   governor_.Look(ring_.reader().pending_bytes());
 }
 
@@ -96,7 +142,7 @@ void TargetRecorder::LookAtExit(uint64_t turn_ns) {
   // program that goes on writing does not put that off.
   if (!exit_end_)
     exit_end_ = ring_.RestEnd();
-  if (!DrainRest(*exit_end_, /*writers_gone=*/false, turn_ns))
+  if (!DrainRest(*exit_end_, /*writers_gone=*/false, turn_ns) || !LookForIdle(turn_ns))
     return;
   exit_end_.reset();
   ReadMemory();

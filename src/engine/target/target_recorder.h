@@ -11,6 +11,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/status.h"
+#include "engine/idle/idle_memory.h"
 #include "engine/session_config.h"
 #include "engine/stacks/stack_resolver.h"
 #include "engine/target/allocation_events.h"
@@ -81,6 +83,10 @@ class TargetRecorder {
   // call.
   void Stop();
 
+  // Finds out what of malloc's memory is idle, for the next dump, in turns as Drain's;
+  // true: done, or nobody asks.
+  bool LookForIdle(uint64_t turn_ns = kDrainNs);
+
   // Brings the profile's heaps and quality up to now. May be called any number of times.
   void UpdateDump() { dumper_.Update(); }
 
@@ -102,11 +108,15 @@ class TargetRecorder {
 
   uint64_t lost_records() const;
 
+  // Why it is not told what is idle, where it was asked for; OK else.
+  const Status& idle_status() const { return idle_status_; }
+
   // Ends this: nothing else may be called.
   std::unique_ptr<SharedMemory> TakeMemory() { return std::move(memory_); }
 
  private:
   void LookAtExit(uint64_t turn_ns);
+  void LookBetween(uint64_t end_ns);
 
   std::unique_ptr<SharedMemory> memory_;
   TargetAccount* account_;
@@ -114,6 +124,8 @@ class TargetRecorder {
   TargetHeaps heaps_;
   RingDrain ring_;
   StackResolver stacks_;
+  Status idle_status_;
+  std::optional<IdleMemory> idle_;
   TargetDumper dumper_;
   RecordHandler handler_;
   IntervalGovernor governor_;

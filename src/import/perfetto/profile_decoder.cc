@@ -159,6 +159,9 @@ bool ProfileDecoder::ReadSample(std::string_view bytes, Sample& sample) {
       case SampleField::kPeakCount:
         set_estimate(estimate.peak_count, Signed(reader.Uint()));
         break;
+      case SampleField::kSelfIdle:
+        set_estimate(estimate.idle_bytes, Signed(reader.Uint()));
+        break;
       case SampleField::kCumulativeAllocated:
         set_cumulative(sample.cumulative.alloc_size, reader.Uint());
         break;

@@ -225,6 +225,12 @@ void ProfileImporter::ReadOwnField(FieldReader& reader, Header& header) const {
       if (const uint64_t ts = reader.Uint(); ts != 0)
         header.times.peak_ts = Signed(ts);
       break;
+    case DumpField::kIdleSince:
+      header.times.idle_ts = Signed(reader.Uint());
+      break;
+    case DumpField::kIdleUnseen:
+      dump.idle_unseen = reader.Uint();
+      break;
     case DumpField::kProfilingStart:
       header.profiling_start = static_cast<int64_t>(reader.Uint());
       break;

@@ -26,6 +26,7 @@ struct DumpTimes {
   int64_t ts = 0;
   std::optional<int64_t> start_ts;
   std::optional<int64_t> peak_ts;
+  std::optional<int64_t> idle_ts;
 };
 
 class ProfileImporter {

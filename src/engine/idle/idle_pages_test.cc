@@ -1,0 +1,154 @@
+#include "engine/idle/idle_pages.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/test_child.h"
+#include "engine/idle/fake_page_files.h"
+#include "sandbox/sandbox.h"
+
+namespace heapprofd {
+namespace {
+
+std::vector<IdlePages::Page> LookedAt(const FakePageFiles& files,
+                                      const std::vector<uint64_t>& pages) {
+  std::vector<IdlePages::Page> found(pages.size());
+  files.Pages().Look(pages, found);
+  return found;
+}
+
+TEST(IdlePagesTest, OnlyOwnAnonymousPagesAreAskedAbout) {
+  FakePageFiles files;
+  files.Map(10, 100);
+  files.MapEntry(11, 101 | FakePageFiles::kPresent);  // another process has it, too
+  files.MapEntry(12, 102 | FakePageFiles::kPresent | FakePageFiles::kExclusive |
+                         FakePageFiles::kFileOrShared);
+  files.MapEntry(13, FakePageFiles::kExclusive | 103);  // swapped out
+  files.SetIdle(100, true);
+  const std::vector<uint64_t> asked = {10, 11, 12, 13, 14, 1'000'000, uint64_t{1} << 60};
+  const std::vector<IdlePages::Page> found = LookedAt(files, asked);
+  ASSERT_EQ(found.size(), asked.size());
+  EXPECT_EQ(found[0].frame, 100u);
+  EXPECT_EQ(found[0].is_idle, 1u);
+  for (size_t i = 1; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].frame, 0u) << i;
+    EXPECT_EQ(found[i].is_idle, 0u) << i;
+  }
+}
+
+TEST(IdlePagesTest, AHugePageIsAsIdleAsItsHead) {
+  FakePageFiles files;
+  for (uint64_t i = 0; i < 512; ++i)
+    files.Map(1024 + i, 512 + i, i == 0 ? FakePageFiles::kHead : FakePageFiles::kTail);
+  files.SetIdle(512, true);
+  const std::vector<uint64_t> asked = {1025, 1030, 1535, 1536};
+  const std::vector<IdlePages::Page> found = LookedAt(files, asked);
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(found[i].frame, 512u) << i;
+    EXPECT_EQ(found[i].is_idle, 1u) << i;
+  }
+  EXPECT_EQ(found[3].frame, 0u);
+}
+
+TEST(IdlePagesTest, ATailWithoutHeadIsNotAskedAbout) {
+  FakePageFiles files;
+  files.Map(1, 77, FakePageFiles::kTail);
+  EXPECT_EQ(LookedAt(files, {1})[0].frame, 0u);
+}
+
+TEST(IdlePagesTest, OnlyTheFramesGivenAreMarked) {
+  FakePageFiles files;
+  std::vector<uint64_t> frames = {200, 64, 127, 65, 64};
+  EXPECT_TRUE(files.Pages().Mark(frames));
+  files.TakeMarks();
+  for (uint64_t frame = 0; frame < 300; ++frame)
+    EXPECT_EQ(files.IsIdle(frame), std::ranges::count(frames, frame) > 0) << frame;
+}
+
+// Files as those of a kernel that tracks idle pages, and what is said of them in a child
+// that has given up rights first.
+class IdlePagesRightsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+    ASSERT_EQ(chmod(folder_.c_str(), 0755), 0);
+    places_ = {.page_flags = folder_ + "/kpageflags", .bitmap = folder_ + "/bitmap"};
+    for (const std::string& path : {places_.bitmap, places_.page_flags})
+      ASSERT_TRUE(
+          ScopedFd(open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600)).valid());
+  }
+
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  // "": nothing is missing.
+  std::string Said() const {
+    return IdlePages::Open(getpid(), places_).status().message();
+  }
+
+  void ExpectSaidAfter(const std::function<bool()>& give_up,
+                       const std::string& words) const {
+    const std::optional<std::string> said =
+        SaidInChild(give_up, [this] { return Said(); });
+    if (!said)
+      GTEST_SKIP() << "no mounts of its own";
+    EXPECT_EQ(*said, words);
+  }
+
+  std::string folder_ = "/tmp/idle-XXXXXX";
+  IdlePagePlaces places_;
+};
+
+TEST_F(IdlePagesRightsTest, AKernelThatDoesNotTrackIdlePages) {
+  unlink(places_.bitmap.c_str());
+  EXPECT_EQ(Said(),
+            "cannot track idle memory: this kernel does not track idle pages (there is "
+            "no " +
+                places_.bitmap + "); use one with CONFIG_IDLE_PAGE_TRACKING");
+}
+
+TEST_F(IdlePagesRightsTest, AnotherFileThatIsMissing) {
+  unlink(places_.page_flags.c_str());
+  EXPECT_EQ(Said(), "cannot track idle memory: cannot open " + places_.page_flags +
+                        ": No such file or directory");
+}
+
+TEST_F(IdlePagesRightsTest, AUserWhoMayNot) {
+  constexpr uid_t kNobodyOfAll = 65534;
+  ExpectSaidAfter([] { return setgid(kNobodyOfAll) == 0 && setuid(kNobodyOfAll) == 0; },
+                  "cannot track idle memory: no right to use " + places_.bitmap +
+                      " (Permission denied); record as root, outside of containers");
+}
+
+TEST_F(IdlePagesRightsTest, FilesThatAreReadOnlyAsInContainers) {
+  const std::string folder = folder_;
+  ExpectSaidAfter(
+      [&folder] {
+        const char* const path = folder.c_str();
+        return mount(path, path, nullptr, MS_BIND, nullptr) == 0 &&
+               mount(nullptr, path, nullptr, MS_BIND | MS_REMOUNT | MS_RDONLY, nullptr) ==
+                   0;
+      },
+      "cannot track idle memory: no right to use " + places_.bitmap +
+          " (Read-only file system); record as root, outside of containers");
+}
+
+// A root without rights still owns root's files.
+TEST_F(IdlePagesRightsTest, ARootWhoIsNotToldWherePagesAre) {
+  ExpectSaidAfter([] { return DropCapabilities(0).ok(); },
+                  "cannot track idle memory: the kernel does not tell where pages are "
+                  "without CAP_SYS_ADMIN; record as root, outside of containers");
+}
+
+}  // namespace
+}  // namespace heapprofd
