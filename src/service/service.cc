@@ -151,8 +151,8 @@ Status Service::Attach(HostedRecording& hosted, ConnectedCommand& command) {
 }
 
 size_t Service::DumpFor(const ConnectedCommand& command, const std::string& label) {
-  if (recordings_.DumpOf(command.serial, label))
-    return 1;
+  if (const size_t own = recordings_.DumpOf(command.serial, label); own > 0)
+    return own;
   return Dump(label) + (geteuid() == 0 ? door_->DumpOthers(label) : 0);
 }
 

@@ -86,14 +86,15 @@ size_t HostedRecordings::Dump(const std::string& label) {
   return hosted_.size();
 }
 
-bool HostedRecordings::DumpOf(size_t owner, const std::string& label) {
+size_t HostedRecordings::DumpOf(size_t owner, const std::string& label) {
+  size_t count = 0;
   for (const std::unique_ptr<HostedRecording>& hosted : hosted_) {
     if (hosted->owner() == owner) {
       hosted->recording().Dump(label);
-      return true;
+      ++count;
     }
   }
-  return false;
+  return count;
 }
 
 void HostedRecordings::StopOf(size_t owner) {

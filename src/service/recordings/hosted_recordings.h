@@ -49,8 +49,8 @@ class HostedRecordings {
   // Of every process of all of them. Gives their number.
   size_t Dump(const std::string& label);
 
-  // Of the first one of this owner's. False: there is none.
-  bool DumpOf(size_t owner, const std::string& label);
+  // The same of all that this command owns.
+  size_t DumpOf(size_t owner, const std::string& label);
 
   // All that this command owns.
   void StopOf(size_t owner);

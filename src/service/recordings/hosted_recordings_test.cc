@@ -74,14 +74,16 @@ TEST_F(HostedRecordingsTest, WhatOneCommandOwnsEndsWithoutTheOthers) {
   EXPECT_EQ(recordings_.FindOver(), other);
 }
 
-TEST_F(HostedRecordingsTest, ADumpIsOfAllOrOfTheFirstOfItsOwner) {
+TEST_F(HostedRecordingsTest, ADumpIsOfAllOrOfThoseOfAnOwner) {
   const HostedRecording* const first = AddOne(kOwner);
+  const HostedRecording* const other = AddOne(kOther);
   const HostedRecording* const second = AddOne(kOwner);
-  EXPECT_EQ(recordings_.Dump("all"), 2u);
-  EXPECT_TRUE(recordings_.DumpOf(kOwner, "one"));
-  EXPECT_FALSE(recordings_.DumpOf(kOther, "none"));
+  EXPECT_EQ(recordings_.Dump("all"), 3u);
+  EXPECT_EQ(recordings_.DumpOf(kOwner, "own"), 2u);
+  EXPECT_EQ(recordings_.DumpOf(kOther + 1, "none"), 0u);
   EXPECT_EQ(first->recording().dump_rounds(), 2u);
-  EXPECT_EQ(second->recording().dump_rounds(), 1u);
+  EXPECT_EQ(second->recording().dump_rounds(), 2u);
+  EXPECT_EQ(other->recording().dump_rounds(), 1u);
 }
 
 TEST_F(HostedRecordingsTest, ThereIsALimitToWhichThoseThatAreFinishedCount) {
