@@ -53,6 +53,10 @@ Status CheckSessionConfig(const SessionConfig& config) {
     return Invalid(
         "cannot use --idle-allocations (idle_allocations) without malloc's heap: where "
         "the blocks of other heaps lie is not known; add libc.malloc to --heaps");
+  if (config.idle_allocations && config.dumps.at_max)
+    return Invalid(
+        "cannot use --idle-allocations together with --dump-at-max (idle_allocations, "
+        "dump_at_max): nobody looks at memory when most is live; leave one out");
   return CheckTargets(config.targets);
 }
 

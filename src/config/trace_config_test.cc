@@ -38,7 +38,7 @@ TEST(TraceConfigTest, EveryFieldArrives) {
       exclude_heaps: "x" all_heaps: true stream_allocations: true
       adaptive_sampling_shmem_threshold: 13
       adaptive_sampling_max_sampling_interval_bytes: 14 malloc_info: true
-      no_children: true list_live_blocks: true idle_allocations: true)");
+      no_children: true list_live_blocks: true)");
   EXPECT_EQ(config.interval_bytes, 17u);
   EXPECT_EQ(config.targets.names, (std::vector<std::string>{"a", "b*"}));
   EXPECT_EQ(config.targets.pids, std::vector<pid_t>{7});
@@ -58,7 +58,9 @@ TEST(TraceConfigTest, EveryFieldArrives) {
   EXPECT_EQ(config.heaps.heaps.at(1).interval_bytes, 2u);
   EXPECT_EQ(config.heaps.excluded, std::vector<std::string>{"x"});
   EXPECT_TRUE(config.heaps.all && config.stream_allocations && config.ask_allocator &&
-              config.list_live_blocks && config.idle_allocations);
+              config.list_live_blocks);
+  EXPECT_TRUE(
+      SessionOf(std::string(kSmall) + " idle_allocations: true").idle_allocations);
   EXPECT_EQ(config.adaptive_threshold_bytes, 13u);
   EXPECT_EQ(config.adaptive_max_interval_bytes, 14u);
   EXPECT_FALSE(config.follow_children);
@@ -228,6 +230,8 @@ TEST(TraceConfigTest, WhatIsWrongInAConfigurationIsNamedWithWhatToDo) {
       {"heaps: \"h\" heap_sampling_intervals: 0",
        "the one of heap h is 0; it must be at least 1"},
       {"heaps: \"\"", "\" must have 1 to 63 bytes; separate names by commas"},
+      {"idle_allocations: true dump_at_max: true",
+       "nobody looks at memory when most is live; leave one out"},
       {"heaps: \"h\" idle_allocations: true",
        "without malloc's heap: where the blocks of other heaps lie is not known; add "
        "libc.malloc to --heaps"},

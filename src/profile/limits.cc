@@ -74,6 +74,13 @@ BoundedBytes LiveTotal(const HeapDump& dump) {
   return sum.Total();
 }
 
+double IdleTotal(const HeapDump& dump) {
+  double bytes = 0;
+  for (const auto& [callsite, idle] : dump.idle.callsites)
+    bytes += idle.bytes;
+  return std::min(bytes, LiveTotal(dump).bytes);
+}
+
 Estimate AllocatedTotal(const HeapDump& dump) {
   if (dump.exact_alloc_calls > 0)
     return {.bytes = static_cast<double>(dump.exact_alloc_bytes),

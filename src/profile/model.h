@@ -144,11 +144,12 @@ struct LiveBlock {
   CallsiteId callsite = 0;
 };
 
-// What of live blocks nobody has touched since `since_ns`, by the kernel's idle page
-// tracking.
+// What of live blocks nobody has touched from `since_ns` to `until_ns`, by the kernel's
+// idle page tracking.
 struct IdleBlocks {
   bool was_asked_for = false;
   uint64_t since_ns = 0;    // CLOCK_MONOTONIC; 0: it is not known what is idle
+  uint64_t until_ns = 0;    // when it was looked at
   double unseen_bytes = 0;  // estimate of what may be idle as well: not to be looked at
   CallsiteRows<Estimate> callsites = {};  // bytes; only those with some
 };

@@ -114,6 +114,8 @@ void AddLimits(const std::vector<ImportedDump>& rows, Table* table) {
       NumberColumn("peak_size_high", [&rows](size_t row) { return rows[row].peak_high; }),
       NumberColumn("peak_ts", [&rows](size_t row) { return rows[row].peak_ts; }),
       NumberColumn("idle_ts", [&rows](size_t row) { return rows[row].idle_ts; }),
+      NumberColumn("idle_until_ts",
+                   [&rows](size_t row) { return rows[row].idle_until_ts; }),
       NumberColumn("idle_unseen_size",
                    [&rows](size_t row) { return rows[row].idle_unseen; }),
       NumberColumn("sampling_interval",

@@ -10,12 +10,14 @@ namespace {
 
 constexpr uint64_t kDrainNs = 5'000'000;  // rings wait no longer than this in a dump
 constexpr uint64_t kDrainAtMostNs = 2'000'000'000;  // for the dump of one process
+constexpr uint64_t kIdleAtMostNs = 5'000'000'000;   // for looks at all processes
 
 }  // namespace
 
 void SessionDumper::Dump(Session& session, const std::string& label) {
   session.Serve();  // processes that have ended are not dumped as if they lived
   AskAllocatorsOf(session);
+  const uint64_t idle_end_ns = MonotonicNs() + kIdleAtMostNs;
   for (size_t i = 0; i < session.targets().size(); ++i) {
     Target& target = *session.targets()[i];
     if (trace_->IsComplete(target))
@@ -23,7 +25,7 @@ void SessionDumper::Dump(Session& session, const std::string& label) {
     // Those that wait for space in their rings must not wait for the dumps of all others.
     if (MonotonicNs() - served_ns_ > kDrainNs)
       ServeOthers(session);
-    LookForIdle(session, target);
+    LookForIdle(session, target, idle_end_ns);
     DrainForDump(session, target);
     if (target.is_recording()) {
       target.recorder().UpdateDump();
@@ -47,9 +49,14 @@ void SessionDumper::AskAllocatorsOf(Session& session) {
     AskAllocators(session, [this, &session] { ServeOthers(session); });
 }
 
-void SessionDumper::LookForIdle(Session& session, Target& target) {
-  while (target.is_recording() && !target.recorder().LookForIdle(kDrainNs))
+// Those for which there is no time have what was found before.
+void SessionDumper::LookForIdle(Session& session, Target& target, uint64_t end_ns) {
+  while (target.is_recording() &&
+         !target.recorder().LookForIdle(IdleMemory::Occasion::kDump, kDrainNs)) {
     ServeOthers(session);
+    if (MonotonicNs() >= end_ns && target.is_recording())
+      return target.recorder().DropIdleLook();
+  }
 }
 
 // What the program has done before the dump belongs into it; the others go on meanwhile.

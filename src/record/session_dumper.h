@@ -31,7 +31,7 @@ class SessionDumper {
 
  private:
   void AskAllocatorsOf(Session& session);
-  void LookForIdle(Session& session, Target& target);
+  void LookForIdle(Session& session, Target& target, uint64_t end_ns);
   void DrainForDump(Session& session, Target& target);
   // While a dump of `session` takes its time.
   void ServeOthers(Session& session);

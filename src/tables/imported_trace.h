@@ -271,8 +271,9 @@ struct ImportedDump : HeapCounts {
   uint64_t peak_bytes = 0;  // ours: of the whole heap
   std::optional<uint64_t> peak_low;
   std::optional<uint64_t> peak_high;
-  std::optional<int64_t> peak_ts;       // ours: trace clock
-  std::optional<int64_t> idle_ts;       // ours: trace clock; what is idle was so since
+  std::optional<int64_t> peak_ts;  // ours: trace clock
+  std::optional<int64_t> idle_ts;  // ours: trace clock; what is idle was so since
+  std::optional<int64_t> idle_until_ts;
   std::optional<uint64_t> idle_unseen;  // bytes that may be idle as well
   StringId label = kNoId;               // ours: what `heap_profile mark` named it
   StringId reason = kNoId;              // ours: why there are no samples, for people

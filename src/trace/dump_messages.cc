@@ -60,6 +60,20 @@ void AddIdle(pbf_writer& sample, const SampleExtras& extras) {
     sample.add_uint64(SampleField::kSelfIdle, Rounded(extras.idle->bytes));
 }
 
+// Where it is not known what is idle, all may be.
+void AddIdleTimes(pbf_writer& header, const HeapDump& dump) {
+  const IdleBlocks& idle = dump.idle;
+  if (!idle.was_asked_for)
+    return;
+  if (idle.since_ns != 0) {
+    header.add_uint64(DumpField::kIdleSince, idle.since_ns);
+    header.add_uint64(DumpField::kIdleUntil, idle.until_ns);
+  }
+  header.add_uint64(
+      DumpField::kIdleUnseen,
+      Rounded(idle.since_ns != 0 ? idle.unseen_bytes : LiveTotal(dump).bytes));
+}
+
 void AddStats(pbf_writer& header, const Quality& quality) {
   pbf_writer stats(header, DumpField::kStats);
   stats.add_uint64(StatsField::kUnwindingErrors, quality.unwind_errors);
@@ -136,10 +150,7 @@ std::string DumpHeader(const TargetProfile& profile,
   header.add_uint64(DumpField::kPeakBytes, Rounded(dump.peak_total.bytes));
   header.add_uint64(DumpField::kPeakTimestamp, dump.peak_ns);
   AddLimits(header, dump);
-  if (dump.idle.since_ns != 0) {
-    header.add_uint64(DumpField::kIdleSince, dump.idle.since_ns);
-    header.add_uint64(DumpField::kIdleUnseen, Rounded(dump.idle.unseen_bytes));
-  }
+  AddIdleTimes(header, dump);
   header.add_uint64(DumpField::kProfilingStart, profile.process.start_ns);
   AddAllocator(header, profile.memory);
   if (!flags.label.empty())
@@ -191,7 +202,6 @@ void AppendPeakSample(std::string& process_dump,
   sample.add_uint64(SampleField::kCumulativeAllocCount, Rounded(totals.allocated.count));
   sample.add_uint64(SampleField::kCumulativeFreeCount, Rounded(totals.freed.count));
   AddSampleErrors(sample, totals);
-  AddIdle(sample, extras);
 }
 
 void AppendThread(std::string& process_dump,

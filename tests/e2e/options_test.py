@@ -50,7 +50,7 @@ WITH_PROGRAM = {
     "dump-at-max": ([], lambda result: result.main.of("kept_block")["max_space"] == ROUND),
     "malloc-info": ([], lambda result: "by glibc and the kernel" in result.stderr),
     "idle-allocations": ([], lambda result: kept(result) and
-                         ("cannot track idle memory: this kernel does not track idle pages" in result.stderr) !=
+                         ("cannot track idle memory: there is no /sys/kernel/mm/page_idle/bitmap" in result.stderr) !=
                          os.path.exists("/sys/kernel/mm/page_idle/bitmap")),
     "top": (["1"], lambda result: " 2  " not in result.stderr and kept(result)),
     "quiet": ([], lambda result: result.stderr == "" and kept(result)),

@@ -125,6 +125,7 @@ class Figures(unittest.TestCase):
     def test_a_short_recording_says_that_it_does_not_know(self):
         recording = Recording("-c", "60000", seconds=2)
         self.assertNotIn("idle_bytes", recording.figures)
+        self.assertIn("idle memory: not known; there was no second look at it", recording.stderr)
 
 
 class HugePages(unittest.TestCase):

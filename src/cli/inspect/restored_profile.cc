@@ -313,7 +313,9 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
   heap.end_ns = Unsigned(row.ts);
   heap.peak_ns = Unsigned(row.peak_ts.value_or(0));
   heap.peak_total = PeakOf(row);
+  heap.idle.was_asked_for = row.idle_unseen.has_value();
   heap.idle.since_ns = Unsigned(row.idle_ts.value_or(0));
+  heap.idle.until_ns = Unsigned(row.idle_until_ts.value_or(0));
   heap.idle.unseen_bytes = static_cast<double>(row.idle_unseen.value_or(0));
   if (row.quality != kNoId && heap.heap_name == kMallocHeapName)
     heap.unsampled_bytes =

@@ -79,8 +79,7 @@ Totals SumOf(const TraceRecording& recording) {
       totals.temporary += TemporaryBlocks(dump);
       totals.is_idle_known |= dump.idle.since_ns != 0;
       totals.idle_unseen += dump.idle.unseen_bytes;
-      for (const auto& [callsite, idle] : dump.idle.callsites)
-        totals.idle += idle.bytes;
+      totals.idle += IdleTotal(dump);
     }
     const ForkedChildren& forked = target->profile().forked;
     totals.unsampled_children += forked.count;

@@ -121,7 +121,9 @@ TEST(SummaryTest, WhatNobodyTouchesIsToldWithItsHolders) {
   test.dump().end_ns = 70'000'000'000;
   const std::string without = FormatSummary({ResultOf(test)}, {});
   EXPECT_FALSE(Holds(without, "idle")) << without;
+  test.dump().idle.was_asked_for = true;
   test.dump().idle.since_ns = 10'000'000'000;
+  test.dump().idle.until_ns = test.dump().end_ns;
   test.dump().idle.callsites[cold].bytes = 32 << 20;
   const std::string text = FormatSummary({ResultOf(test)}, {});
   EXPECT_TRUE(Holds(text,
@@ -136,16 +138,19 @@ TEST(SummaryTest, WhatNobodyTouchesIsToldWithItsHolders) {
   const std::string partly = FormatSummary({ResultOf(test)}, {});
   EXPECT_TRUE(Holds(partly, "in the last 60.0 s; 3.00 MiB could not be looked at\n"))
       << partly;
+  test.dump().idle.until_ns = 50'000'000'000;  // it ended before it could be looked at
+  const std::string early = FormatSummary({ResultOf(test)}, {});
+  EXPECT_TRUE(
+      Holds(early, "not touched for 40.0 s until 20.0 s before the end; 3.00 MiB"))
+      << early;
 }
 
-TEST(SummaryTest, ThatNothingWasMarkedLongEnoughIsTold) {
+TEST(SummaryTest, ThatIdleMemoryIsNotKnownIsTold) {
   TestProfile test;
   test.Add({"Insert"}, 24 << 20);
   test.dump().idle.was_asked_for = true;
   const std::string text = FormatSummary({ResultOf(test)}, {});
-  EXPECT_TRUE(Holds(text,
-                    "  idle memory: not known; nothing was marked long enough before the "
-                    "end\n"))
+  EXPECT_TRUE(Holds(text, "  idle memory: not known; there was no second look at it\n"))
       << text;
   EXPECT_FALSE(Holds(text, "Top idle memory")) << text;
 }

@@ -22,6 +22,7 @@ constexpr size_t kBytesWidth = 14;
 constexpr size_t kNarrowBytesWidth = 10;
 constexpr size_t kNarrow = 60;  // columns
 constexpr size_t kCallerWidth = 40;
+constexpr double kLittle = 10;          // so much less is no difference
 constexpr size_t kMinCallerWidth = 12;  // less of a name says nothing
 
 size_t BytesWidth(const SummaryOptions& options) {
@@ -122,12 +123,18 @@ std::string FormatPeakTable(const TargetProfile& profile,
 std::string IdleLine(const HeapDump& dump, double bytes, double live) {
   const IdleBlocks& idle = dump.idle;
   if (idle.since_ns == 0)
-    return "idle memory: not known; nothing was marked long enough before the end";
-  const double seconds =
-      static_cast<double>(dump.end_ns - std::min(dump.end_ns, idle.since_ns)) / 1e9;
-  const std::string line = "idle memory: " + FormatBytes(bytes) + " of live " +
-                           FormatBytes(live) + " were not touched in the last " +
-                           FormatDuration(seconds);
+    return "idle memory: not known; there was no second look at it";
+  const auto seconds = [](uint64_t from_ns, uint64_t to_ns) {
+    return static_cast<double>(to_ns - std::min(from_ns, to_ns)) / 1e9;
+  };
+  const double idle_s = seconds(idle.since_ns, idle.until_ns);
+  const double ago_s = seconds(idle.until_ns, dump.end_ns);
+  const std::string line =
+      "idle memory: " + FormatBytes(bytes) + " of live " + FormatBytes(live) +
+      " were not touched " +
+      (ago_s <= idle_s / kLittle ? "in the last " + FormatDuration(idle_s)
+                                 : "for " + FormatDuration(idle_s) + " until " +
+                                       FormatDuration(ago_s) + " before the end");
   const double unseen = std::min(idle.unseen_bytes, live - bytes);
   return unseen < 0.5 ? line
                       : line + "; " + FormatBytes(unseen) + " could not be looked at";
@@ -143,7 +150,7 @@ std::string FormatIdle(const TargetProfile& profile,
   double bytes = 0;
   for (const auto& [callsite, estimate] : dump.idle.callsites)
     bytes += estimate.bytes;
-  const double shown = std::min(bytes, live);
+  const double shown = IdleTotal(dump);
   const std::string begin = "  ";
   const std::string line = IdleLine(dump, shown, live);
   return "\n" + begin +

@@ -46,7 +46,7 @@ void ChosenBlocks::Consider(const SampledAllocation& sample, uint64_t born_ns) {
                     .bytes = std::max(bytes, threshold_),
                     .born_ns = born_ns,
                     .callsite = sample.callsite};
-  if (blocks_.size() < 2 * kMax && block.size > 0)
+  if (blocks_.size() < kMax && block.size > 0)
     blocks_.push_back(block);
   else
     left_out_bytes_ += block.bytes;
@@ -72,6 +72,10 @@ void ChosenBlocks::Arrange() {
 
 std::vector<uint64_t> ChosenBlocks::Pages() const {
   std::vector<uint64_t> pages;
+  uint64_t most = 0;
+  for (const ChosenBlock& block : blocks_)
+    most += std::min<uint64_t>(kMaxPages, block.size / PageSize() + 2);
+  pages.reserve(std::min<uint64_t>(kMaxPages, most));
   uint64_t next = 0;
   for (const ChosenBlock& block : blocks_) {
     const uint64_t end = (block.end() - 1) / PageSize() + 1;

@@ -31,7 +31,7 @@ struct ChosenBlock {
 
 class ChosenBlocks {
  public:
-  static constexpr size_t kMax = 65'536;        // about, of those that stand for all
+  static constexpr size_t kMax = 65'536;  // of more, a quarter to a half stands for all
   static constexpr size_t kMaxPages = 1 << 20;  // that they lie on
 
   ChosenBlocks() = default;
@@ -49,8 +49,6 @@ class ChosenBlocks {
 
   // By number (address / page size), ascending: the first kMaxPages.
   std::vector<uint64_t> Pages() const;
-
-  size_t bytes() const { return blocks_.capacity() * sizeof(ChosenBlock); }
 
  private:
   void Consider(const SampledAllocation& sample, uint64_t born_ns);

@@ -16,11 +16,13 @@ class FakePageFiles {
   static constexpr uint64_t kPresent = uint64_t{1} << 63;
   static constexpr uint64_t kFileOrShared = uint64_t{1} << 61;
   static constexpr uint64_t kExclusive = uint64_t{1} << 56;
-  static constexpr uint64_t kHead = uint64_t{1} << 15;
+  static constexpr uint64_t kLru = uint64_t{1} << 5;
+  static constexpr uint64_t kHead = uint64_t{1} << 15 | kLru;
   static constexpr uint64_t kTail = uint64_t{1} << 16;
+  static constexpr uint64_t kHugetlb = uint64_t{1} << 17;
 
   // A page of the process's own, at this frame.
-  void Map(uint64_t page, uint64_t frame, uint64_t flags = 0) {
+  void Map(uint64_t page, uint64_t frame, uint64_t flags = kLru) {
     MapEntry(page, frame | kPresent | kExclusive);
     Write(flags_, frame, flags);
   }
@@ -47,11 +49,15 @@ class FakePageFiles {
 
   // That read and write these files, which are larger than any frame of a test.
   IdlePages Pages() const {
-    return IdlePages({.pagemap = ScopedFd(dup(pagemap_.get())),
-                      .page_flags = ScopedFd(dup(flags_.get())),
-                      .bitmap = ScopedFd(dup(bitmap_.get())),
-                      .marks = ScopedFd(dup(marks_.get()))});
+    return {getpid(),
+            {.pagemap = ScopedFd(dup(pagemap_.get())),
+             .page_flags = ScopedFd(dup(flags_.get())),
+             .bitmap = ScopedFd(dup(bitmap_.get())),
+             .marks = ScopedFd(dup(marks_.get()))}};
   }
+
+  // As of a process that has ended.
+  void End() { static_cast<void>(ftruncate(pagemap_.get(), 0)); }
 
  private:
   static constexpr off_t kSize = off_t{1} << 20;

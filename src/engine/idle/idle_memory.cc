@@ -1,7 +1,6 @@
 #include "engine/idle/idle_memory.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "base/clock.h"
@@ -12,6 +11,7 @@ namespace {
 constexpr uint64_t kLookNs = 1'000'000'000;  // of a processor, in all steps of it
 constexpr uint64_t kMarkNs = 500'000'000;
 constexpr uint64_t kFirstLookNs = 1'000'000'000;
+constexpr uint64_t kYoungMarkNs = 1'000'000'000;  // one that is younger stays
 
 // Bytes of a block on a page.
 uint64_t ShareOf(const ChosenBlock& block, uint64_t page) {
@@ -22,35 +22,45 @@ uint64_t ShareOf(const ChosenBlock& block, uint64_t page) {
 }  // namespace
 
 bool IdleMemory::IsDue(uint64_t now_ns) const {
-  const uint64_t last = last_ns_ != 0 ? last_ns_ - started_ns_ : kFirstLookNs / 2;
-  return looks_between_ && (look_ || now_ns >= started_ns_ + 2 * last);
+  if (look_)
+    return look_->occasion == Occasion::kBetween;
+  const uint64_t last = looked_ns_ != 0 ? looked_ns_ - started_ns_ : kFirstLookNs / 2;
+  return looks_between_ && now_ns >= started_ns_ + 2 * last;
 }
 
-bool IdleMemory::Look(const LiveHeap& heap, uint64_t now_ns, uint64_t end_ns) {
+bool IdleMemory::Look(const LiveHeap& heap,
+                      Occasion occasion,
+                      uint64_t now_ns,
+                      uint64_t end_ns) {
   if (!look_) {
+    if (occasion == Occasion::kEnd && last_ns_ == 0)
+      return true;  // there is nothing to find, and nobody who would later
     look_ = std::make_unique<Looking>();
     look_->blocks = ChosenBlocks(heap, secret_);
     step_ = Step::kChoose;
   }
+  look_->occasion = occasion;
   if (step_ == Step::kChoose && !Choose(heap, now_ns, end_ns))
     return false;
   if (step_ == Step::kLook) {
-    const auto look = [this](size_t first, size_t count) { LookAt(first, count); };
+    const auto look = [this](size_t first, size_t count) { return LookAt(first, count); };
     if (!ThroughPages(kLookNs, end_ns, look))
       return false;
-    if (IsGone()) {
-      look_.reset();
-      return true;
-    }
+    if (look_->is_gone)
+      return End(now_ns);
     if (last_ns_ != 0)
       found_ = Sum(now_ns);
     Begin(Step::kMark);
   }
-  const auto mark = [this](size_t first, size_t count) { MarkTouched(first, count); };
+  if (!MayMark(now_ns))
+    return End(now_ns);
+  const auto mark = [this](size_t first, size_t count) {
+    return MarkTouched(first, count);
+  };
   if (!ThroughPages(kMarkNs, end_ns, mark))
     return false;
-  End(now_ns);
-  return true;
+  KeepMarks(now_ns);
+  return End(now_ns);
 }
 
 bool IdleMemory::Choose(const LiveHeap& heap, uint64_t now_ns, uint64_t end_ns) {
@@ -69,37 +79,37 @@ void IdleMemory::Begin(Step step) {
   look_->spent_ns = 0;
 }
 
-// False: there is more to do, and time for it later.
+// False: there is more to do, and time for it later. `do_some` gives how many pages it
+// has come to the end of; 0: there is no going on.
 template <typename DoSome>
 bool IdleMemory::ThroughPages(uint64_t most_ns, uint64_t end_ns, DoSome do_some) {
   Looking& look = *look_;
   uint64_t cpu_ns = ThreadCpuNs();
   while (look.at < look.pages.size() && look.spent_ns < most_ns) {
-    const size_t count = std::min(IdlePages::kTogether, look.pages.size() - look.at);
-    do_some(look.at, count);
+    const size_t count =
+        do_some(look.at, std::min(IdlePages::kTogether, look.pages.size() - look.at));
     look.at += count;
     const uint64_t begin_ns = std::exchange(cpu_ns, ThreadCpuNs());
     look.spent_ns += cpu_ns - begin_ns;
+    if (count == 0)
+      return true;
     if (MonotonicNs() >= end_ns && look.at < look.pages.size())
       return look.spent_ns >= most_ns;
   }
   return true;
 }
 
-// Of the process there is not a page left.
-bool IdleMemory::IsGone() const {
-  return !look_->pages.empty() &&
-         std::ranges::all_of(look_->looked,
-                             [](const auto& page) { return page.frame == 0; });
-}
-
-void IdleMemory::LookAt(size_t first, size_t count) {
-  pages_.Look(std::span(look_->pages).subspan(first, count),
-              std::span(look_->looked).subspan(first, count));
+size_t IdleMemory::LookAt(size_t first, size_t count) {
+  const IdlePages::Looked looked =
+      pages_.Look(std::span(look_->pages).subspan(first, count),
+                  std::span(look_->looked).subspan(first, count));
+  look_->is_late = looked.state == IdlePages::State::kLate;
+  look_->is_gone = looked.state == IdlePages::State::kGone;
+  return looked.count;
 }
 
 // Pages that are idle, and were marked by us, keep their mark.
-void IdleMemory::MarkTouched(size_t first, size_t count) {
+size_t IdleMemory::MarkTouched(size_t first, size_t count) {
   std::vector<uint64_t> frames;
   for (size_t i = first; i < first + count; ++i) {
     const IdlePages::Page page = look_->looked[i];
@@ -114,20 +124,31 @@ void IdleMemory::MarkTouched(size_t first, size_t count) {
     }
   }
   if (pages_.Mark(frames))
-    return;
+    return count;
   for (size_t i = first; i < first + count; ++i) {
     Marked& mark = look_->marks[i];
     mark = mark == Marked::kBefore ? mark : Marked::kNot;
   }
+  return count;
+}
+
+bool IdleMemory::MayMark(uint64_t now_ns) const {
+  return look_->occasion != Occasion::kEnd && !look_->is_late &&
+         (last_ns_ == 0 || now_ns - last_ns_ >= kYoungMarkNs);
 }
 
 // What was not reached has no mark.
-void IdleMemory::End(uint64_t now_ns) {
+void IdleMemory::KeepMarks(uint64_t now_ns) {
   std::fill(look_->marks.begin() + static_cast<ptrdiff_t>(look_->at), look_->marks.end(),
             Marked::kNot);
   marks_ = {.pages = std::move(look_->pages), .of = std::move(look_->marks)};
-  look_.reset();
   before_ns_ = std::exchange(last_ns_, now_ns);
+}
+
+bool IdleMemory::End(uint64_t now_ns) {
+  look_.reset();
+  looked_ns_ = now_ns;
+  return true;
 }
 
 std::vector<IdleMemory::Marked> IdleMemory::MarksOf(
@@ -159,8 +180,9 @@ IdleBlocks IdleMemory::Sum(uint64_t now_ns) const {
   const bool by_last = before_ns_ == 0 || now_ns - last_ns_ >= (now_ns - before_ns_) / 4;
   IdleBlocks sum{.was_asked_for = true,
                  .since_ns = by_last ? last_ns_ : before_ns_,
+                 .until_ns = now_ns,
                  .unseen_bytes = look_->blocks.left_out_bytes()};
-  std::map<CallsiteId, double> idle;
+  std::vector<std::pair<CallsiteId, double>> idle;
   size_t first = 0;  // that blocks from this one on may lie on
   for (const ChosenBlock& block : look_->blocks.blocks()) {
     if (block.born_ns >= sum.since_ns)
@@ -181,20 +203,23 @@ IdleBlocks IdleMemory::Sum(uint64_t now_ns) const {
     const double weight = block.bytes / static_cast<double>(block.size);
     sum.unseen_bytes += weight * static_cast<double>(unseen_bytes);
     if (idle_bytes > 0)
-      idle[block.callsite] += weight * static_cast<double>(idle_bytes);
+      idle.emplace_back(block.callsite, weight * static_cast<double>(idle_bytes));
   }
-  for (const auto& [callsite, bytes] : idle)
-    sum.callsites.emplace(callsite, Estimate{.bytes = bytes});
+  std::ranges::stable_sort(idle, {}, &std::pair<CallsiteId, double>::first);
+  for (size_t i = 0; i < idle.size();) {
+    const CallsiteId callsite = idle[i].first;
+    Estimate estimate;
+    for (; i < idle.size() && idle[i].first == callsite; ++i)
+      estimate.bytes += idle[i].second;
+    sum.callsites.emplace(callsite, estimate);
+  }
   return sum;
 }
 
+// A look may take all of it before it is asked again.
 size_t IdleMemory::bytes() const {
-  size_t bytes = marks_.pages.capacity() * sizeof(uint64_t) + marks_.of.capacity() +
-                 found_.callsites.bytes();
-  if (look_)
-    bytes += look_->blocks.bytes() + look_->pages.capacity() * sizeof(uint64_t) +
-             look_->looked.capacity() * sizeof(IdlePages::Page) + look_->marks.capacity();
-  return bytes;
+  return marks_.pages.capacity() * sizeof(uint64_t) + marks_.of.capacity() +
+         found_.callsites.bytes() + (look_ ? kMaxBytes : 0);
 }
 
 }  // namespace heapprofd

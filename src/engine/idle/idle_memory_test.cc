@@ -33,8 +33,10 @@ class IdleMemoryTest : public ::testing::Test {
       files_.Map(page, FrameOf(page));
   }
 
-  void LookAt(uint64_t now_ns) {
-    EXPECT_TRUE(idle_.Look(heap_, now_ns, kNoLimit));
+  using Occasion = IdleMemory::Occasion;
+
+  void LookAt(uint64_t now_ns, Occasion occasion = Occasion::kDump) {
+    EXPECT_TRUE(idle_.Look(heap_, occasion, now_ns, kNoLimit));
     files_.TakeMarks();
   }
 
@@ -84,13 +86,14 @@ TEST_F(IdleMemoryTest, ALookInStepsFindsTheSame) {
   heap_.Allocate(BlockAt(24 * kPageBytes, 2000 * kPageBytes, 1), kSecond);
   const auto look_in_steps = [&](uint64_t now_ns) {
     size_t steps = 1;
-    while (!idle_.Look(heap_, now_ns, /*end_ns=*/0))
+    while (!idle_.Look(heap_, Occasion::kDump, now_ns, /*end_ns=*/0))
       ++steps;
     files_.TakeMarks();
     return steps;
   };
   EXPECT_GT(look_in_steps(2 * kSecond), 4u);
   EXPECT_GT(idle_.bytes(), 2000 * sizeof(uint64_t));
+  EXPECT_LT(idle_.bytes(), IdleMemory::kMaxBytes);  // which a look is charged with
   files_.SetIdle(FrameOf(1000), false);
   look_in_steps(4 * kSecond);
   EXPECT_FALSE(idle_.is_looking());
@@ -146,11 +149,65 @@ TEST_F(IdleMemoryTest, AProcessThatIsGoneLeavesWhatWasFound) {
   heap_.Allocate(BlockAt(kPageBytes, 100, 1), kSecond);
   LookAt(2 * kSecond);
   LookAt(4 * kSecond);
-  for (uint64_t page = 0; page < 64; ++page)
-    files_.MapEntry(page, 0);
+  files_.End();
   LookAt(9 * kSecond);
   EXPECT_EQ(idle_.found().since_ns, 2 * kSecond);
+  EXPECT_EQ(idle_.found().until_ns, 4 * kSecond);
   EXPECT_DOUBLE_EQ(Idle(1), 100);
+}
+
+TEST_F(IdleMemoryTest, AProcessWithoutAPageOfItsOwnIsUnseen) {
+  heap_.Allocate(BlockAt(kPageBytes, 100, 1), kSecond);
+  LookAt(2 * kSecond);
+  LookAt(4 * kSecond);
+  files_.MapEntry(1, FrameOf(1) | FakePageFiles::kPresent);  // a child has it, too
+  LookAt(9 * kSecond);
+  EXPECT_EQ(idle_.found().until_ns, 9 * kSecond);
+  EXPECT_DOUBLE_EQ(Idle(1), 0);
+  EXPECT_DOUBLE_EQ(idle_.found().unseen_bytes, 100);
+}
+
+// The figure would be of a moment, and the older marks be lost.
+TEST_F(IdleMemoryTest, AMarkThatIsYoungStays) {
+  heap_.Allocate(BlockAt(kPageBytes, 100, 1), kSecond);
+  LookAt(2 * kSecond);
+  for (uint64_t i = 1; i <= 5; ++i) {
+    LookAt(2 * kSecond + i * 1'000'000);
+    EXPECT_EQ(idle_.found().since_ns, 2 * kSecond);
+  }
+  files_.SetIdle(FrameOf(1), false);
+  LookAt(2 * kSecond + 6'000'000);
+  EXPECT_DOUBLE_EQ(Idle(1), 0);
+}
+
+TEST_F(IdleMemoryTest, AtTheEndNothingIsMarked) {
+  heap_.Allocate(BlockAt(kPageBytes, 100, 1), kSecond);
+  LookAt(2 * kSecond, Occasion::kEnd);  // there is nothing to find either
+  EXPECT_FALSE(files_.IsIdle(FrameOf(1)));
+  LookAt(3 * kSecond);
+  files_.SetIdle(FrameOf(1), false);
+  LookAt(9 * kSecond, Occasion::kEnd);
+  EXPECT_EQ(idle_.found().until_ns, 9 * kSecond);
+  EXPECT_FALSE(files_.IsIdle(FrameOf(1)));
+}
+
+// Else the dump would begin another one, and that again.
+TEST_F(IdleMemoryTest, ALookThatADumpGoesOnWithIsLeftToIt) {
+  IdleMemory between(files_.Pages(), /*looks_between=*/true, kSecond);
+  for (uint64_t page = 64; page < 2500; ++page)
+    files_.Map(page, FrameOf(page));
+  heap_.Allocate(BlockAt(24 * kPageBytes, 2000 * kPageBytes, 1), kSecond);
+  const uint64_t now_ns = 3 * kSecond;
+  ASSERT_TRUE(between.IsDue(now_ns));
+  ASSERT_FALSE(between.Look(heap_, Occasion::kBetween, now_ns, /*end_ns=*/0));
+  EXPECT_TRUE(between.IsDue(now_ns));
+  ASSERT_FALSE(between.Look(heap_, Occasion::kDump, now_ns, /*end_ns=*/0));
+  EXPECT_FALSE(between.IsDue(now_ns));
+  ASSERT_TRUE(between.Look(heap_, Occasion::kDump, now_ns, kNoLimit));
+  EXPECT_FALSE(between.IsDue(now_ns));
+  EXPECT_FALSE(between.Look(heap_, Occasion::kDump, now_ns, /*end_ns=*/0));
+  between.Drop();
+  EXPECT_FALSE(between.is_looking());
 }
 
 TEST_F(IdleMemoryTest, ABlockThatEndsBeyondAllAddressesIsBounded) {
@@ -167,7 +224,7 @@ TEST_F(IdleMemoryTest, BetweenDumpsItIsLookedAtAfterTwiceTheTime) {
   const auto marks_at = [&](uint64_t now_ns) {
     files_.SetIdle(FrameOf(1), false);
     if (between.IsDue(now_ns))
-      static_cast<void>(between.Look(heap_, now_ns, kNoLimit));
+      static_cast<void>(between.Look(heap_, Occasion::kBetween, now_ns, kNoLimit));
     files_.TakeMarks();
     return files_.IsIdle(FrameOf(1));
   };
@@ -237,8 +294,10 @@ class IdleModel {
           found.idle[block.callsite] += weight;
       }
     }
-    before_marked_ = std::exchange(last_marked_, marked);
-    before_ns_ = std::exchange(last_ns_, now_ns);
+    if (last_ns_ == 0 || now_ns - last_ns_ >= kSecond) {
+      before_marked_ = std::exchange(last_marked_, marked);
+      before_ns_ = std::exchange(last_ns_, now_ns);
+    }
     return found;
   }
 
@@ -258,7 +317,7 @@ TEST_F(IdleMemoryTest, AnyHistoryIsAsANaiveModelTellsIt) {
   constexpr uint64_t kMaxSize = 3 * kPageBytes;
   size_t looks_by_before = 0;
   for (int step = 0; step < 3000; ++step) {
-    now += kSecond / 100;
+    now += kSecond / 20;
     const uint64_t page = random() % 60 + 1;
     const uint64_t address = page * kPageBytes + random() % kPageBytes;
     if (random() % 4 == 0 && !model.IsTaken(address, kMaxSize)) {

@@ -2,13 +2,19 @@
 // (Documentation/admin-guide/mm/idle_page_tracking.rst). A page that is marked stays so
 // until somebody reads or writes it.
 //
-// Only anonymous pages that this process alone has mapped are asked about and marked:
+// Only anonymous pages that are the process's own when they are asked about are marked:
 // nothing is learnt of what others do with theirs. A huge page is one.
+//
+// Whoever runs a process can make the kernel wait or take long over its pages (mappings
+// that are held, pages that thousands of children have): those of other users are looked
+// at by a thread that can be left behind (base/files/guarded_read.h).
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -21,6 +27,7 @@ namespace heapprofd {
 struct IdlePagePlaces {
   std::string page_flags = "/proc/kpageflags";
   std::string bitmap = "/sys/kernel/mm/page_idle/bitmap";
+  std::string lru_gen = "/sys/kernel/mm/lru_gen/enabled";
 };
 
 class IdlePages {
@@ -35,7 +42,11 @@ class IdlePages {
   // A status says why this kernel or these rights do not allow it.
   static Result<Files> Open(pid_t pid, const IdlePagePlaces& places = {});
 
-  explicit IdlePages(Files files) : files_(std::move(files)) {}
+  // Why what is told may be too much with this kernel; "": nothing is known.
+  static std::string Caveat(const IdlePagePlaces& places = {});
+
+  IdlePages(pid_t pid, Files files)
+      : pid_(pid), files_(std::make_shared<const Files>(std::move(files))) {}
 
   // There are millions.
   struct Page {
@@ -43,22 +54,30 @@ class IdlePages {
     uint64_t is_idle : 1 = 0;
   };
 
-  // How many are asked about or marked together: some milliseconds at most.
+  // How many are asked about or marked together at most.
   static constexpr size_t kTogether = 512;
 
-  // Fills `found` for as many pages, by number (address / page size), ascending.
-  void Look(std::span<const uint64_t> pages, std::span<Page> found) const;
+  enum class State : uint8_t {
+    kSeen,
+    kLate,  // the kernel has not answered in time, and is not asked for a while
+    kGone,  // the process has ended, or is another program now
+  };
 
-  // Marks these frames. False: not all of them.
+  struct Looked {
+    State state = State::kSeen;
+    size_t count = 0;  // of the first pages; fewer than all when they took milliseconds
+  };
+
+  // Fills the begin of `found` for as many pages (at most kTogether), by number (address /
+  // page size), ascending.
+  Looked Look(std::span<const uint64_t> pages, std::span<Page> found) const;
+
+  // Marks these frames (as many). False: not all of them.
   bool Mark(std::span<const uint64_t> frames) const;
 
  private:
-  void FindFrames(std::span<const uint64_t> pages, std::span<Page> found) const;
-  void FindHeads(std::span<Page> found) const;
-  uint64_t HeadOf(uint64_t frame) const;
-  uint64_t FlagsOf(uint64_t frame) const;
-
-  Files files_;
+  pid_t pid_;
+  std::shared_ptr<const Files> files_;  // a thread that was left behind has them, too
 };
 
 }  // namespace heapprofd

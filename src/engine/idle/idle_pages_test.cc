@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -24,7 +25,7 @@ namespace {
 std::vector<IdlePages::Page> LookedAt(const FakePageFiles& files,
                                       const std::vector<uint64_t>& pages) {
   std::vector<IdlePages::Page> found(pages.size());
-  files.Pages().Look(pages, found);
+  EXPECT_EQ(files.Pages().Look(pages, found).count, pages.size());
   return found;
 }
 
@@ -65,6 +66,26 @@ TEST(IdlePagesTest, ATailWithoutHeadIsNotAskedAbout) {
   FakePageFiles files;
   files.Map(1, 77, FakePageFiles::kTail);
   EXPECT_EQ(LookedAt(files, {1})[0].frame, 0u);
+}
+
+TEST(IdlePagesTest, PagesThatCannotBeMarkedAreNotAskedAbout) {
+  FakePageFiles files;
+  files.Map(1, 77, 0);
+  files.Map(2, 512, FakePageFiles::kHead | FakePageFiles::kHugetlb);
+  files.Map(3, 513, FakePageFiles::kTail);
+  files.Map(9, 515, FakePageFiles::kTail);
+  for (const uint64_t page : {1u, 2u, 3u, 9u})
+    EXPECT_EQ(LookedAt(files, {page})[0].frame, 0u) << page;
+  EXPECT_EQ(LookedAt(files, {2, 3})[1].frame, 0u);
+}
+
+TEST(IdlePagesTest, AProcessThatIsGoneIsTold) {
+  FakePageFiles files;
+  files.Map(1, 77);
+  files.End();
+  std::vector<IdlePages::Page> found(1);
+  EXPECT_EQ(files.Pages().Look(std::vector<uint64_t>{1}, found).state,
+            IdlePages::State::kGone);
 }
 
 TEST(IdlePagesTest, OnlyTheFramesGivenAreMarked) {
@@ -109,12 +130,22 @@ class IdlePagesRightsTest : public ::testing::Test {
   IdlePagePlaces places_;
 };
 
+TEST_F(IdlePagesRightsTest, AKernelThatHidesWhatIsTouched) {
+  places_.lru_gen = folder_ + "/lru_gen";
+  EXPECT_EQ(IdlePages::Caveat(places_), "");
+  std::ofstream(places_.lru_gen) << "0x0000\n";
+  EXPECT_EQ(IdlePages::Caveat(places_), "");
+  std::ofstream(places_.lru_gen) << "0x0007\n";
+  EXPECT_EQ(IdlePages::Caveat(places_),
+            "idle memory may be told too large: this kernel's multi-generational LRU "
+            "also looks for what is touched, and hides it; write 0 to " +
+                places_.lru_gen + " before");
+}
+
 TEST_F(IdlePagesRightsTest, AKernelThatDoesNotTrackIdlePages) {
   unlink(places_.bitmap.c_str());
-  EXPECT_EQ(Said(),
-            "cannot track idle memory: this kernel does not track idle pages (there is "
-            "no " +
-                places_.bitmap + "); use one with CONFIG_IDLE_PAGE_TRACKING");
+  EXPECT_EQ(Said(), "cannot track idle memory: there is no " + places_.bitmap +
+                        "; use a kernel with CONFIG_IDLE_PAGE_TRACKING that shows /sys");
 }
 
 TEST_F(IdlePagesRightsTest, AnotherFileThatIsMissing) {

@@ -42,9 +42,9 @@ Status SessionTargets::CheckRoom(pid_t pid) const {
 LiveTarget& SessionTargets::Add(std::unique_ptr<Target> target, ScopedFd pidfd) {
   target->recorder().set_events(events_);
   target->requests().set_budget(&requested_dumps_, target->user());
-  if (const Status& idle = target->recorder().idle_status();
-      !idle.ok() && !std::exchange(has_told_idle_, true))
-    problems_(idle.message());
+  if (const std::string& note = target->recorder().idle_note();
+      !note.empty() && !std::exchange(has_told_idle_, true))
+    problems_(note);
   loop_.NoteNews();
   live_.push_back({.target = target.get(), .pidfd = std::move(pidfd)});
   all_.push_back(std::move(target));
@@ -195,7 +195,7 @@ void SessionTargets::LookForIdle(const std::function<void()>& between) {
   for (const LiveTarget& live : live_) {
     TargetRecorder& recorder = live.target->recorder();
     while (!live.has_ended() && MonotonicNs() < deadline &&
-           !recorder.LookForIdle(kStopTurnNs)) {
+           !recorder.LookForIdle(IdleMemory::Occasion::kEnd, kStopTurnNs)) {
       if (between)
         between();
     }

@@ -111,7 +111,7 @@ class SessionTargets {
   TscClock* clock_;
   ProgramWatch* programs_;
   std::function<void(std::string)> problems_;
-  bool has_told_idle_ = false;  // why it is not told what is idle
+  bool has_told_idle_ = false;  // why that is not known, or may be wrong
   TakeHooksOut take_hooks_out_;
   AllocationEvents* events_ = nullptr;
   UserBudget requested_dumps_{kRequestedOfUser, kRequestedOfAll};

@@ -12,6 +12,7 @@ namespace heapprofd {
 void TargetDumper::Update() {
   LookAtHeaps();
   AddIdle();
+  MakeFiguresWhole();
   Stamp(MonotonicNs());
   LookAtQuality();
 }
@@ -28,6 +29,7 @@ void TargetDumper::Finish() {
 
 void TargetDumper::UpdateAt(uint64_t time_ns) {
   LookAtHeaps();
+  MakeFiguresWhole();
   Stamp(time_ns);
   LookAtQuality();
 }
@@ -38,7 +40,6 @@ void TargetDumper::LookAtHeaps() {
   profile.unrecorded_heaps = parts_.heaps->FindUnrecorded();
   profile.hooks_malloc = client.ring.lacks_malloc.load(std::memory_order_relaxed) == 0;
   profile.heaps = parts_.heaps->Snapshot();
-  MakeFiguresWhole();
   parts_.children->Count(client);
 }
 
@@ -48,7 +49,6 @@ void TargetDumper::AddIdle() {
   if (parts_.idle == nullptr || heaps.empty() || heaps[0].heap_name != kMallocHeapName)
     return;
   heaps[0].idle = parts_.idle->found();
-  MakeWhole(heaps.data());
 }
 
 void TargetDumper::MakeFiguresWhole() {

@@ -24,22 +24,16 @@ std::unique_ptr<SharedMemory> Configured(std::unique_ptr<SharedMemory> memory,
 
 std::optional<IdleMemory> IdleMemoryOf(pid_t pid,
                                        const SessionConfig& config,
-                                       Status* status) {
+                                       std::string* note) {
   if (!config.idle_allocations)
     return {};
-  if (config.dumps.at_max) {
-    *status = {StatusCode::kInvalidArgument,
-               "cannot track idle memory: dumps of the maximum (--dump-at-max) are of "
-               "moments at which nobody looked; leave one out"};
-    return {};
-  }
   Result<IdlePages::Files> files = IdlePages::Open(pid);
-  if (!files.ok()) {
-    *status = files.status();
+  *note = files.ok() ? IdlePages::Caveat() : files.status().message();
+  if (!files.ok())
     return {};
-  }
   const bool looks_between = config.dumps.interval_ms == 0;
-  return IdleMemory(IdlePages(std::move(files).value()), looks_between, MonotonicNs());
+  return IdleMemory(IdlePages(pid, std::move(files).value()), looks_between,
+                    MonotonicNs());
 }
 
 }  // namespace
@@ -58,7 +52,7 @@ TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
                .reader = &ring_.reader(),
                .code = kept.code,
                .clock = kept.clock}),
-      idle_(IdleMemoryOf(kept.profile->process.pid, config, &idle_status_)),
+      idle_(IdleMemoryOf(kept.profile->process.pid, config, &idle_note_)),
       dumper_({.profile = kept.profile,
                .memory = memory_.get(),
                .heaps = &heaps_,
@@ -99,7 +93,7 @@ bool TargetRecorder::DrainRest(uint64_t end, bool writers_gone, uint64_t turn_ns
          !ring_.is_behind();
 }
 
-bool TargetRecorder::LookForIdle(uint64_t turn_ns) {
+bool TargetRecorder::LookForIdle(IdleMemory::Occasion occasion, uint64_t turn_ns) {
   if (!idle_)
     return true;
   if (!idle_->is_looking() && !account_->HasRoomFor(IdleMemory::kMaxBytes)) {
@@ -107,7 +101,7 @@ bool TargetRecorder::LookForIdle(uint64_t turn_ns) {
     return true;
   }
   const uint64_t now = MonotonicNs();
-  const bool is_done = idle_->Look(heaps_.malloc_heap(), now, now + turn_ns);
+  const bool is_done = idle_->Look(heaps_.malloc_heap(), occasion, now, now + turn_ns);
   account_->Charge();
   return is_done;
 }
@@ -115,7 +109,12 @@ bool TargetRecorder::LookForIdle(uint64_t turn_ns) {
 void TargetRecorder::LookBetween(uint64_t end_ns) {
   const uint64_t now = MonotonicNs();
   if (now < end_ns && idle_->IsDue(now))
-    LookForIdle(end_ns - now);
+    LookForIdle(IdleMemory::Occasion::kBetween, end_ns - now);
+}
+
+void TargetRecorder::DropIdleLook() {
+  if (idle_)
+    idle_->Drop();
 }
 
 void TargetRecorder::Beat() {
@@ -142,7 +141,8 @@ void TargetRecorder::LookAtExit(uint64_t turn_ns) {
   // program that goes on writing does not put that off.
   if (!exit_end_)
     exit_end_ = ring_.RestEnd();
-  if (!DrainRest(*exit_end_, /*writers_gone=*/false, turn_ns) || !LookForIdle(turn_ns))
+  if (!DrainRest(*exit_end_, /*writers_gone=*/false, turn_ns) ||
+      !LookForIdle(IdleMemory::Occasion::kEnd, turn_ns))
     return;
   exit_end_.reset();
   ReadMemory();

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
-#include "base/status.h"
 #include "engine/idle/idle_memory.h"
 #include "engine/session_config.h"
 #include "engine/stacks/stack_resolver.h"
@@ -85,7 +85,10 @@ class TargetRecorder {
 
   // Finds out what of malloc's memory is idle, for the next dump, in turns as Drain's;
   // true: done, or nobody asks.
-  bool LookForIdle(uint64_t turn_ns = kDrainNs);
+  bool LookForIdle(IdleMemory::Occasion occasion, uint64_t turn_ns);
+
+  // There is no time for more turns: the next dump has what was found before.
+  void DropIdleLook();
 
   // Brings the profile's heaps and quality up to now. May be called any number of times.
   void UpdateDump() { dumper_.Update(); }
@@ -108,8 +111,8 @@ class TargetRecorder {
 
   uint64_t lost_records() const;
 
-  // Why it is not told what is idle, where it was asked for; OK else.
-  const Status& idle_status() const { return idle_status_; }
+  // Why it is not told what is idle, or may be told wrongly, where it was asked for.
+  const std::string& idle_note() const { return idle_note_; }
 
   // Ends this: nothing else may be called.
   std::unique_ptr<SharedMemory> TakeMemory() { return std::move(memory_); }
@@ -124,7 +127,7 @@ class TargetRecorder {
   TargetHeaps heaps_;
   RingDrain ring_;
   StackResolver stacks_;
-  Status idle_status_;
+  std::string idle_note_;
   std::optional<IdleMemory> idle_;
   TargetDumper dumper_;
   RecordHandler handler_;

@@ -228,6 +228,9 @@ void ProfileImporter::ReadOwnField(FieldReader& reader, Header& header) const {
     case DumpField::kIdleSince:
       header.times.idle_ts = Signed(reader.Uint());
       break;
+    case DumpField::kIdleUntil:
+      header.times.idle_until_ts = Signed(reader.Uint());
+      break;
     case DumpField::kIdleUnseen:
       dump.idle_unseen = reader.Uint();
       break;

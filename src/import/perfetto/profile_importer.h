@@ -27,6 +27,7 @@ struct DumpTimes {
   std::optional<int64_t> start_ts;
   std::optional<int64_t> peak_ts;
   std::optional<int64_t> idle_ts;
+  std::optional<int64_t> idle_until_ts;
 };
 
 class ProfileImporter {

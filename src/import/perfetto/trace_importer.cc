@@ -347,6 +347,8 @@ void TraceImporter::ConvertTimes() {
       dump.start_ts = convert(*times.start_ts);
     if (times.idle_ts)
       dump.idle_ts = convert(*times.idle_ts);
+    if (times.idle_until_ts)
+      dump.idle_until_ts = convert(*times.idle_until_ts);
     if (times.peak_ts)
       dump.peak_ts = convert(*times.peak_ts);
     trace.stats.Set(StatId::kHeapprofdLastProfileTimestamp,
