@@ -176,8 +176,8 @@ TEST(LiveHeapTest, AReusedAddressCountsTheOldBlockAsFreed) {
   heap.Snapshot(&dump);
   EXPECT_EQ(dump.callsites[0].live().bytes, 0);
   EXPECT_EQ(dump.callsites[1].live().bytes, 30);
-  EXPECT_EQ(heap.live().bytes, 30);
-  EXPECT_EQ(heap.allocated().bytes, 130);
+  EXPECT_EQ(heap.total().live().bytes, 30);
+  EXPECT_EQ(heap.total().allocated().bytes, 130);
   EXPECT_EQ(dump.peak_total.bytes, 100);
 }
 
@@ -185,14 +185,14 @@ TEST(LiveHeapTest, AFailedReallocLeavesEverythingAsItWas) {
   LiveHeap heap;
   heap.Allocate({0x10, 100, kExact, 0}, 1);
   heap.FreeForRealloc(0x10, 7);
-  EXPECT_EQ(heap.live().bytes, 0);
+  EXPECT_EQ(heap.total().live().bytes, 0);
   heap.UndoRealloc(0x10, 7, 2);
-  EXPECT_EQ(heap.live().bytes, 100);
+  EXPECT_EQ(heap.total().live().bytes, 100);
   HeapDump dump;
   heap.Snapshot(&dump);
   EXPECT_EQ(dump.peak_ns, 1u);
   heap.UndoRealloc(0x10, 7, 3);  // only once
-  EXPECT_EQ(heap.live().bytes, 100);
+  EXPECT_EQ(heap.total().live().bytes, 100);
 }
 
 TEST(LiveHeapTest, ABlockThatComesBackMayMakeANewPeak) {
@@ -213,7 +213,7 @@ TEST(LiveHeapTest, ABlockOfAnEarlierReallocDoesNotComeBack) {
   heap.FreeForRealloc(0x10, 7);
   heap.FreeForRealloc(0x10, 7);  // reused by a block that was not sampled
   heap.UndoRealloc(0x10, 7, 2);
-  EXPECT_EQ(heap.live().bytes, 0);
+  EXPECT_EQ(heap.total().live().bytes, 0);
 }
 
 TEST(LiveHeapTest, ThreadIdsOfALyingTargetTakeBoundedMemory) {

@@ -108,7 +108,7 @@ Recording Record(const Program& program, uint64_t interval, std::mt19937_64& ran
     } else if (uniform(random) < SamplingProbability(size, interval)) {
       is_sampled[event.block] = true;
       heap.Allocate({.address = 16 + event.block, .size = size, .interval = interval}, 1);
-      recording.highest_sum = std::max(recording.highest_sum, heap.live().bytes);
+      recording.highest_sum = std::max(recording.highest_sum, heap.total().live().bytes);
     }
   }
   recording.dump.sampling_interval = interval;

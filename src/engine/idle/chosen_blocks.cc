@@ -20,8 +20,8 @@ uint64_t PageSize() {
 // A power of two: what is live may change a little without changing the choice.
 ChosenBlocks::ChosenBlocks(const LiveHeap& heap, uint64_t secret) : secret_(secret) {
   if (heap.live_samples() > kMax)
-    threshold_ = std::exp2(std::ceil(
-        std::log2(std::max(1.0, 2 * heap.live().bytes / static_cast<double>(kMax)))));
+    threshold_ = std::exp2(std::ceil(std::log2(
+        std::max(1.0, 2 * heap.total().live().bytes / static_cast<double>(kMax)))));
 }
 
 bool ChosenBlocks::Choose(const LiveHeap& heap, uint64_t now_ns, uint64_t end_ns) {

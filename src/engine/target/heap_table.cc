@@ -135,7 +135,7 @@ size_t HeapTable::bytes() const {
 double HeapTable::LiveBytes() const {
   double bytes = 0;
   for (const auto& heap : heaps_)
-    bytes += heap != nullptr ? std::max(0.0, heap->live().live().bytes) : 0;
+    bytes += heap != nullptr ? std::max(0.0, heap->live().total().live().bytes) : 0;
   return bytes;
 }
 

@@ -95,7 +95,7 @@ HeapDump TargetHeaps::DumpOfMalloc() const {
 }
 
 double TargetHeaps::LiveBytes() const {
-  return malloc_.LiveBytes(CountedMalloc()) + others_.LiveBytes();
+  return malloc_.total().LiveBytes(CountedMalloc()) + others_.LiveBytes();
 }
 
 }  // namespace heapprofd
