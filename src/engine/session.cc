@@ -9,28 +9,15 @@
 namespace heapprofd {
 
 Session::Session(const SessionConfig& config)
-    : config_(config),
-      live_(
-          &clock_,
-          &programs_,
-          [this](std::string problem) { problems_.Note(std::move(problem)); },
-          [this](const std::shared_ptr<AttachedProcess>& attached) {
-            attached_.TakeHooksOut(attached);
-          }),
-      context_{.config = &config_,
-               .clock = &clock_,
-               .modules = &modules_,
-               .programs = &programs_,
-               .targets = &live_,
-               .problems = &problems_,
-               .serve_meanwhile = [this] { ServeMeanwhile(); }},
+    : context_(config,
+               [this](const std::shared_ptr<AttachedProcess>& attached) {
+                 attached_.TakeHooksOut(attached);
+               }),
       attached_(&context_),
       starts_(&context_, &attached_),
       families_(&context_, &attached_, &starts_),
       newcomers_(&context_, &attached_),
-      missed_(&programs_) {
-  clock_.Update();
-}
+      missed_(&context_.programs()) {}
 
 Result<std::unique_ptr<Session>> Session::Create(const SessionConfig& config) {
   std::unique_ptr<Session> session(new Session(config));
@@ -54,22 +41,22 @@ std::unique_ptr<Session> Session::CreateWithoutSocket(const SessionConfig& confi
 }
 
 std::string Session::EnvironmentFor(pid_t pid) const {
-  if (config_.follow_children)
+  if (context_.config().follow_children)
     return socket_->path();
   return std::to_string(pid) + "," + socket_->path();
 }
 
 void Session::Poll(int max_wait_ms, int wake_fd) {
-  int wait_ms = std::min(live_.Drain(MonotonicNs() + FairTurn::kTurnNs), max_wait_ms);
+  int wait_ms = std::min(targets().Drain(MonotonicNs() + FairTurn::kTurnNs), max_wait_ms);
   // Whoever waits for a program's end does not wait for a look at rings that are empty.
-  const size_t count = live_.size();
-  live_.ReleaseEnded();
-  if (live_.size() < count)
+  const size_t count = targets().size();
+  targets().ReleaseEnded();
+  if (targets().size() < count)
     wait_ms = 0;
   std::vector<pollfd> fds;
   fds.push_back({.fd = wake_fd, .events = POLLIN, .revents = 0});
   fds.push_back({.fd = starts_.fd(), .events = POLLIN, .revents = 0});
-  live_.AddTo(&fds);
+  targets().AddTo(&fds);
   if (socket_ != nullptr) {
     wait_ms = std::min(wait_ms, socket_->MillisecondsToNext());
     socket_->AddTo(&fds);
@@ -80,43 +67,22 @@ void Session::Poll(int max_wait_ms, int wake_fd) {
     socket_->Serve();
   if (has_news) {
     starts_.Adopt();
-    live_.ReapExited();
+    targets().ReapExited();
   }
-}
-
-Status Session::CatchStarts(ExecWatcher::Filter filter,
-                            const ExecWatcher::MakeGate& make_gate) {
-  return starts_.Begin(std::move(filter), make_gate, [this] {
-    if (between_)
-      between_();
-  });
 }
 
 int Session::Serve(uint64_t turn_end_ns) {
   starts_.Adopt();
-  live_.ReapExited();
-  const int wait_ms = live_.Drain(turn_end_ns);
-  live_.ReleaseEnded();
+  targets().ReapExited();
+  const int wait_ms = targets().Drain(turn_end_ns);
+  targets().ReleaseEnded();
   if (!is_stopped_)
     families_.Follow();
   return wait_ms;
 }
 
-void Session::ServeMeanwhile() {
-  live_.Drain(MonotonicNs() + FairTurn::kTurnNs);
-  if (between_)
-    between_();
-}
-
-std::vector<std::string> Session::attach_problems() const {
-  return problems_.All([this](pid_t pid) {
-    return std::ranges::any_of(
-        targets(), [pid](const auto& target) { return target->pid() == pid; });
-  });
-}
-
 void Session::StopAtGuardrail() {
-  for (const std::unique_ptr<Target>& target : targets())
+  for (const std::unique_ptr<Target>& target : targets().all())
     target->NoteGuardrail();
   Stop();
 }
@@ -128,8 +94,8 @@ void Session::Stop() {
   starts_.Adopt();
   starts_.End();
   families_.Forget();
-  live_.ReapExited();
-  live_.StopAll(between_);
+  targets().ReapExited();
+  targets().StopAll(context_.between());
 }
 
 }  // namespace heapprofd

@@ -10,25 +10,22 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/status.h"
 #include "engine/fair_turn.h"
-#include "engine/session/attach_context.h"
-#include "engine/session/attach_problems.h"
 #include "engine/session/attached_targets.h"
 #include "engine/session/caught_starts.h"
 #include "engine/session/followed_families.h"
 #include "engine/session/missed_processes.h"
 #include "engine/session/newcomers.h"
+#include "engine/session/session_context.h"
 #include "engine/session/session_socket.h"
 #include "engine/session/session_targets.h"
 #include "engine/session_config.h"
-#include "engine/target/target.h"
-#include "engine/tsc_clock.h"
 #include "engine/unrecorded.h"
-#include "unwind/module.h"
 
 namespace heapprofd {
 
@@ -43,7 +40,7 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  const SessionConfig& config() const { return config_; }
+  const SessionConfig& config() const { return context_.config(); }
 
   // nullptr: there is none.
   SessionSocket* socket() { return socket_.get(); }
@@ -54,7 +51,9 @@ class Session {
 
   // Called every few milliseconds while the session waits for a process: what
   // must not wait with it. It may serve this session, too.
-  void set_between(std::function<void()> between) { between_ = std::move(between); }
+  void set_between(std::function<void()> between) {
+    context_.set_between(std::move(between));
+  }
 
   // Processes that report, and wait for their Welcome.
   Newcomers& newcomers() { return newcomers_; }
@@ -62,13 +61,7 @@ class Session {
   // Processes that already run.
   AttachedTargets& attached() { return attached_; }
 
-  const AttachedTargets& attached() const { return attached_; }
-
-  // From now on, and until Stop, records every program of a matching name from
-  // its first allocation on. The functions of `filter` are called on other
-  // threads.
-  Status CatchStarts(ExecWatcher::Filter filter, const ExecWatcher::MakeGate& make_gate);
-
+  // Programs that are recorded from their first allocation on, until Stop.
   CaughtStarts& starts() { return starts_; }
 
   // Running processes that are not recorded.
@@ -80,9 +73,7 @@ class Session {
   // of processes that have ended. Gives the milliseconds after which it should
   // be called again: 0 when there is more, INT_MAX when all is quiet. Part of
   // Poll, for callers that wait for themselves.
-  int Serve(uint64_t turn_end_ns);
-
-  int Serve() { return Serve(MonotonicNs() + FairTurn::kTurnNs); }
+  int Serve(uint64_t turn_end_ns = MonotonicNs() + FairTurn::kTurnNs);
 
   // Serves clients and drains rings, waiting at most `max_wait_ms` when there
   // is nothing to do. `wake_fd` (or -1): returns early when it becomes
@@ -98,36 +89,22 @@ class Session {
 
   bool is_stopped() const { return is_stopped_; }
 
-  // All targets so far, in order of arrival. Those whose process is gone are
-  // complete.
-  const std::vector<std::unique_ptr<Target>>& targets() const { return live_.all(); }
+  // All targets so far, and which of them still report.
+  SessionTargets& targets() { return context_.targets(); }
 
-  // The same, and which of them still report.
-  SessionTargets& live() { return live_; }
-
-  const SessionTargets& live() const { return live_; }
+  const SessionTargets& targets() const { return context_.targets(); }
 
   // What went wrong with processes that were attached to, one line each.
-  std::vector<std::string> attach_problems() const;
+  std::vector<std::string> attach_problems() const { return context_.AllProblems(); }
 
   // Programs that were started in recorded processes, or expected, and never
   // reported.
-  const ProgramWatch& programs() const { return programs_; }
+  const ProgramWatch& programs() const { return context_.programs(); }
 
  private:
   explicit Session(const SessionConfig& config);
 
-  // While we wait for a process.
-  void ServeMeanwhile();
-
-  SessionConfig config_;
-  TscClock clock_;
-  ModuleCache modules_;
-  ProgramWatch programs_;
-  AttachProblems problems_;
-  std::function<void()> between_;
-  SessionTargets live_;
-  AttachContext context_;  // of all that is above
+  SessionContext context_;  // of all that is below
   AttachedTargets attached_;
   CaughtStarts starts_;
   FollowedFamilies families_;

@@ -77,7 +77,7 @@ class SessionTest : public testing::Test {
     ServeUntil([&] {
       if (is_running && waitpid(program_, &status, WNOHANG) == program_)
         is_running = false;
-      return !is_running && session_->live().size() == 0;
+      return !is_running && session_->targets().size() == 0;
     });
     program_ = -1;
     return status;
@@ -132,8 +132,8 @@ TEST_F(SessionTest, AProgramIsRecordedFromItsFirstToItsLastAllocation) {
   const pid_t pid = program_;
   EXPECT_EQ(WEXITSTATUS(ServeToTheEnd()), 7);
   session_->Stop();
-  ASSERT_EQ(session_->targets().size(), 1u);
-  const TargetProfile& profile = session_->targets()[0]->profile();
+  ASSERT_EQ(session_->targets().all().size(), 1u);
+  const TargetProfile& profile = session_->targets().all()[0]->profile();
   EXPECT_EQ(profile.process.pid, pid);
   EXPECT_EQ(profile.process.parent_pid, getpid());
   EXPECT_EQ(profile.end, TargetEnd::kExited);
@@ -148,20 +148,21 @@ TEST_F(SessionTest, WhatAKilledProgramRecordedIsKept) {
   ASSERT_NO_FATAL_FAILURE(Create());
   ASSERT_NO_FATAL_FAILURE(Start("exits", "sigkill"));
   EXPECT_EQ(WTERMSIG(ServeToTheEnd()), SIGKILL);
-  ASSERT_EQ(session_->targets().size(), 1u);
-  EXPECT_GE(session_->targets()[0]->profile().heaps.at(0).exact_alloc_bytes, 1'000'000u);
+  ASSERT_EQ(session_->targets().all().size(), 1u);
+  EXPECT_GE(session_->targets().all()[0]->profile().heaps.at(0).exact_alloc_bytes,
+            1'000'000u);
 }
 
 TEST_F(SessionTest, StoppingWhileTheProgramRunsKeepsItsDumpAndLetsItRun) {
   ASSERT_NO_FATAL_FAILURE(Create());
   ASSERT_NO_FATAL_FAILURE(Start("exits", "wait"));
   ASSERT_NO_FATAL_FAILURE(ServeUntil([&] {
-    return session_->live().size() == 1 &&
-           session_->targets()[0]->profile().quality.samples >= 1000;
+    return session_->targets().size() == 1 &&
+           session_->targets().all()[0]->profile().quality.samples >= 1000;
   }));
   session_->Stop();
-  EXPECT_EQ(session_->live().size(), 0u);
-  const TargetProfile& profile = session_->targets()[0]->profile();
+  EXPECT_EQ(session_->targets().size(), 0u);
+  const TargetProfile& profile = session_->targets().all()[0]->profile();
   EXPECT_EQ(profile.end, TargetEnd::kRunning);
   EXPECT_GE(profile.heaps.at(0).exact_alloc_calls, 1000u);
   EXPECT_EQ(kill(program_, 0), 0);
@@ -185,9 +186,10 @@ TEST_F(SessionTest, ChildrenAndExecsAreTargetsOfTheirOwn) {
   ASSERT_NO_FATAL_FAILURE(Start("forker", "all"));
   const pid_t pid = program_;
   EXPECT_EQ(ServeToTheEnd(), 0);
-  ASSERT_EQ(session_->targets().size(), 4u);  // itself, fork, posix_spawn, fork + exec
+  ASSERT_EQ(session_->targets().all().size(),
+            4u);  // itself, fork, posix_spawn, fork + exec
   int children = 0;
-  for (const std::unique_ptr<Target>& target : session_->targets())
+  for (const std::unique_ptr<Target>& target : session_->targets().all())
     children += target->profile().process.parent_pid == pid ? 1 : 0;
   EXPECT_EQ(children, 3);
 }
@@ -203,10 +205,10 @@ TEST_F(SessionTest, AnExecWithinOneProcessEndsOneTargetAndBeginsAnother) {
     _exit(127);
   }
   EXPECT_EQ(WEXITSTATUS(ServeToTheEnd()), 7);
-  ASSERT_EQ(session_->targets().size(), 2u);
-  EXPECT_EQ(session_->targets()[0]->profile().end, TargetEnd::kExeced);
-  EXPECT_EQ(session_->targets()[1]->profile().end, TargetEnd::kExited);
-  EXPECT_EQ(session_->targets()[0]->pid(), session_->targets()[1]->pid());
+  ASSERT_EQ(session_->targets().all().size(), 2u);
+  EXPECT_EQ(session_->targets().all()[0]->profile().end, TargetEnd::kExeced);
+  EXPECT_EQ(session_->targets().all()[1]->profile().end, TargetEnd::kExited);
+  EXPECT_EQ(session_->targets().all()[0]->pid(), session_->targets().all()[1]->pid());
 }
 
 TEST_F(SessionTest, WithoutChildrenOnlyTheProgramItselfReports) {
@@ -214,7 +216,7 @@ TEST_F(SessionTest, WithoutChildrenOnlyTheProgramItselfReports) {
   ASSERT_NO_FATAL_FAILURE(Create());
   ASSERT_NO_FATAL_FAILURE(Start("forker", "all"));
   EXPECT_EQ(ServeToTheEnd(), 0);
-  EXPECT_EQ(session_->targets().size(), 1u);
+  EXPECT_EQ(session_->targets().all().size(), 1u);
 }
 
 TEST_F(SessionTest, TheSocketIsPrivateAndGoneWithTheSession) {
@@ -257,7 +259,7 @@ TEST_F(SessionTest, PeersThatSayNothingOrNonsenseAreNoTargetsAndHoldNobodyUp) {
   }
   ASSERT_NO_FATAL_FAILURE(Start("exits", "return"));
   EXPECT_EQ(WEXITSTATUS(ServeToTheEnd()), 7);
-  ASSERT_EQ(session_->targets().size(), 1u);
+  ASSERT_EQ(session_->targets().all().size(), 1u);
   for (const ScopedFd& peer : peers) {
     Welcome welcome{.magic = 0,
                     .version = 0,
@@ -300,7 +302,7 @@ TEST_F(SessionTest, WhoseUserHasUsedUpHisMemoryIsDeclinedAndCounted) {
   others.Set(uint64_t{1} << 60);
   ASSERT_NO_FATAL_FAILURE(Start("exits", "return"));
   EXPECT_EQ(WEXITSTATUS(ServeToTheEnd()), 7);
-  EXPECT_TRUE(session_->targets().empty());
+  EXPECT_TRUE(session_->targets().all().empty());
   const std::vector<UnrecordedPrograms> unrecorded = session_->programs().Unrecorded();
   ASSERT_EQ(unrecorded.size(), 1u);
   EXPECT_EQ(unrecorded[0].reason, UnrecordedReason::kDeclined);
@@ -315,9 +317,9 @@ TEST_F(SessionTest, EndedOwnersOfForkSlotsAreLookedForByOneTargetAtATime) {
   const pid_t first = program_;
   ASSERT_NO_FATAL_FAILURE(Start("exits", "wait"));
   ASSERT_NO_FATAL_FAILURE(
-      ServeUntil([this] { return session_->live().CountReporting() == 2; }));
+      ServeUntil([this] { return session_->targets().CountReporting() == 2; }));
   std::vector<Target*> targets;
-  for (const auto& target : session_->targets())
+  for (const auto& target : session_->targets().all())
     targets.push_back(target.get());
   for (int look = 0; look < 3; ++look) {
     for (Target* target : targets)
@@ -350,7 +352,7 @@ TEST_F(SessionTest, AClientOfAnotherVersionIsDeclined) {
            static_cast<ssize_t>(sizeof(welcome));
   }));
   EXPECT_EQ(welcome.status, WelcomeStatus::kDecline);
-  EXPECT_TRUE(session_->targets().empty());
+  EXPECT_TRUE(session_->targets().all().empty());
 }
 
 class ExecNoticeTest : public SessionTest {

@@ -7,7 +7,7 @@ namespace heapprofd {
 std::vector<Target*> AllTargets(const std::vector<std::unique_ptr<Session>>& sessions) {
   std::vector<Target*> all;
   for (const std::unique_ptr<Session>& session : sessions) {
-    for (const std::unique_ptr<Target>& target : session->targets())
+    for (const std::unique_ptr<Target>& target : session->targets().all())
       all.push_back(target.get());
   }
   return all;
@@ -23,12 +23,12 @@ RecordedTrace::RecordedTrace(const RecordingConfig* config,
       stream_(&writer_) {
   for (const std::unique_ptr<Session>& session : *sessions_) {
     if (session->config().stream_allocations)
-      session->live().set_events(&stream_);
+      session->targets().set_events(&stream_);
   }
 }
 
 void RecordedTrace::WriteRequested(Session& session) {
-  for (const std::unique_ptr<Target>& target : session.targets())
+  for (const std::unique_ptr<Target>& target : session.targets().all())
     Note(written_.WriteRequested(session, *target));
 }
 
@@ -48,14 +48,14 @@ void RecordedTrace::EndDump(Session& session) {
 
 void RecordedTrace::FilterSymbols() {
   for (const std::unique_ptr<Session>& session : *sessions_) {
-    for (const std::unique_ptr<Target>& target : session->targets())
+    for (const std::unique_ptr<Target>& target : session->targets().all())
       written_.FilterSymbols(session->config(), *target);
   }
 }
 
 Status RecordedTrace::WriteRest(uint64_t started_ns, const RecordingEnd& end) {
   for (const std::unique_ptr<Session>& session : *sessions_) {
-    for (const std::unique_ptr<Target>& target : session->targets()) {
+    for (const std::unique_ptr<Target>& target : session->targets().all()) {
       if (!written_.IsComplete(*target))
         Note(written_.Write(*session, *target, ""));
     }

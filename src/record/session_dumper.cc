@@ -18,8 +18,8 @@ void SessionDumper::Dump(Session& session, const std::string& label) {
   session.Serve();  // processes that have ended are not dumped as if they lived
   AskAllocatorsOf(session);
   const uint64_t idle_end_ns = MonotonicNs() + kIdleAtMostNs;
-  for (size_t i = 0; i < session.targets().size(); ++i) {
-    Target& target = *session.targets()[i];
+  for (size_t i = 0; i < session.targets().all().size(); ++i) {
+    Target& target = *session.targets().all()[i];
     if (trace_->IsComplete(target))
       continue;
     // Those that wait for space in their rings must not wait for the dumps of all others.
@@ -38,7 +38,7 @@ void SessionDumper::Dump(Session& session, const std::string& label) {
 
 void SessionDumper::LookAtLast(Session& session) {
   AskAllocatorsOf(session);
-  for (const std::unique_ptr<Target>& target : session.targets()) {
+  for (const std::unique_ptr<Target>& target : session.targets().all()) {
     if (target->is_recording())
       target->recorder().ReadMemory();
   }

@@ -147,7 +147,7 @@ void TraceRecording::LeaveToParent() {
 size_t TraceRecording::live_targets() const {
   size_t count = 0;
   for (const std::unique_ptr<Session>& session : sessions_)
-    count += session->live().size();
+    count += session->targets().size();
   return count;
 }
 

@@ -104,7 +104,7 @@ Status WrittenTargets::WriteAbsent(const Session& session, uint64_t started_ns) 
     const auto is_rejected = [pid](const std::unique_ptr<TargetProfile>& profile) {
       return profile->process.pid == pid;
     };
-    if (std::ranges::any_of(session.targets(), is_pid) ||
+    if (std::ranges::any_of(session.targets().all(), is_pid) ||
         std::ranges::any_of(session.missed().taken(), is_rejected))
       continue;
     TargetProfile absent;

@@ -18,7 +18,7 @@ bool ProgramChildren::AreThere() {
 }
 
 size_t ProgramChildren::Count(pid_t program) const {
-  const SessionTargets& live = recording_->sessions()[0]->live();
+  const SessionTargets& live = recording_->sessions()[0]->targets();
   const size_t recorded = live.CountReporting() - (live.IsProfiling(program) ? 1 : 0);
   // Silent ones are only counted where none is recorded.
   return recorded > 0 ? recorded : silent_;
@@ -30,7 +30,7 @@ size_t ProgramChildren::CountSilent() const {
   if (session.socket() == nullptr || !session.config().follow_children)
     return 0;
   return CountSilentProcesses(session.socket()->path(), [&session](pid_t pid) {
-    return session.live().IsProfiling(pid);
+    return session.targets().IsProfiling(pid);
   });
 }
 

@@ -231,7 +231,7 @@ Outcome RecordProgram(const Options& options,
   run.set_java_dumps(java_dumps.get());
   int exit_code = run.Run(launched.pid);
   const size_t program_itself =
-      recording.sessions()[0]->live().IsProfiling(launched.pid) ? 1 : 0;
+      recording.sessions()[0]->targets().IsProfiling(launched.pid) ? 1 : 0;
   const bool has_others = recording.live_targets() > program_itself;
   recording.Stop(StopCause::kRequested);
   EndJavaDumps(java_dumps.get());

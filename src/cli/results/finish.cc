@@ -53,7 +53,7 @@ void PrintSilentAllocators(const TraceRecording& recording) {
   for (const std::unique_ptr<Session>& session : recording.sessions()) {
     if (!session->config().ask_allocator)
       continue;
-    for (const std::unique_ptr<Target>& target : session->targets()) {
+    for (const std::unique_ptr<Target>& target : session->targets().all()) {
       has_answer |= !target->profile().memory.allocator.empty();
       has_asked |= !target->is_attached();
       if (target->is_attached())

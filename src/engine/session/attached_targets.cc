@@ -45,20 +45,20 @@ Status HangsInKernel(pid_t pid) {
 }  // namespace
 
 Status AttachedTargets::Attach(pid_t pid) {
-  if (context_->targets->IsProfiling(pid))
+  if (context_->targets().IsProfiling(pid))
     return {};
   const uint64_t deadline = MonotonicNs() + kPlaceNs;
   Status status = PutClientIn(pid);
   while (status.code() == StatusCode::kTryAgain && MonotonicNs() < deadline) {
     SleepNs(kPlaceAgainNs);
-    context_->serve_meanwhile();
+    context_->ServeMeanwhile();
     status = PutClientIn(pid);
   }
   return status;
 }
 
 Status AttachedTargets::PutClientIn(pid_t pid) {
-  if (const Status room = context_->targets->CheckRoom(pid); !room.ok())
+  if (const Status room = context_->targets().CheckRoom(pid); !room.ok())
     return Status(room.code(), "cannot attach to process " + std::to_string(pid) + ": " +
                                    room.message());
   attaching_ = pid;
@@ -72,19 +72,19 @@ Status AttachedTargets::PlaceAndHook(pid_t pid) {
   HPD_TRY_ASSIGN(Target* const target, Add(attached.get(), /*from_startup=*/false));
   Status status = PutHooksIn(attached);
   if (!status.ok()) {
-    context_->targets->Forget(target);
+    context_->targets().Forget(target);
     return status;
   }
   // It may have ended meanwhile.
-  if (LiveTarget* live = context_->targets->Find(target))
+  if (LiveTarget* live = context_->targets().Find(target))
     live->attached = attached;
   return {};
 }
 
 AttachedProcess::Options AttachedTargets::Options() const {
-  return {.ring_size = context_->config->ring_size_bytes,
-          .children = context_->config->follow_children ? ChildrenMode::kFollowed
-                                                        : ChildrenMode::kIgnored,
+  return {.ring_size = context_->config().ring_size_bytes,
+          .children = context_->config().follow_children ? ChildrenMode::kFollowed
+                                                         : ChildrenMode::kIgnored,
           .recorded = seeds_};
 }
 
@@ -97,7 +97,7 @@ Result<std::shared_ptr<AttachedProcess>> AttachedTargets::Place(pid_t pid) {
       [placed, finder, pid, options = Options()] {
         *placed = AttachedProcess::Place(pid, options, finder.get());
       },
-      context_->serve_meanwhile);
+      context_->meanwhile());
   if (!is_done) {
     allocators_ = std::make_shared<AllocatorFinder>();  // the thread has the other one
     return HangsInKernel(pid);
@@ -110,7 +110,7 @@ Status AttachedTargets::PutHooksIn(const std::shared_ptr<AttachedProcess>& attac
   const auto status = std::make_shared<Status>();
   const bool is_done = RunApart(
       attached->pid(), [status, attached] { *status = attached->PutHooksIn(); },
-      context_->serve_meanwhile);
+      context_->meanwhile());
   return is_done ? *status : HangsInKernel(attached->pid());
 }
 
@@ -124,7 +124,7 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
   HPD_TRY_ASSIGN(
       std::unique_ptr<SharedMemory> memory,
       SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
-                          context_->config->ring_size_bytes));
+                          context_->config().ring_size_bytes));
   // A forked child that was born with the hooks has counted from its start.
   const Target::Origin origin{.pid = pid,
                               .thread = attached->opened_view(),
@@ -132,15 +132,15 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
                               .is_attached = true};
   HPD_TRY_ASSIGN(
       std::unique_ptr<Target> target,
-      Target::CreateWith(std::move(memory), origin, AttachedConfig(*context_->config),
-                         context_->modules, context_->clock));
-  context_->programs->Recorded(pid, MonotonicNs());
-  LiveTarget& live = context_->targets->Add(std::move(target), std::move(pidfd));
+      Target::CreateWith(std::move(memory), origin, AttachedConfig(context_->config()),
+                         &context_->modules(), &context_->clock()));
+  context_->programs().Recorded(pid, MonotonicNs());
+  LiveTarget& live = context_->targets().Add(std::move(target), std::move(pidfd));
   live.was_attached = true;
   for (const std::string& unpatched : attached->report().unpatched)
-    context_->problems->Note("cannot record all of process " + std::to_string(pid) +
-                             ": no hook for " + unpatched +
-                             "; start it under heap_profile -- PROGRAM to record all");
+    context_->problems().Note("cannot record all of process " + std::to_string(pid) +
+                              ": no hook for " + unpatched +
+                              "; start it under heap_profile -- PROGRAM to record all");
   if (seeds_.size() >= kMaxSeeds)
     seeds_.erase(seeds_.begin());
   seeds_[attached->seed()] = pid;
@@ -152,22 +152,22 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
 void AttachedTargets::RestoreChildren(pid_t pid) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;  // of other recordings' programs
   const uint64_t deadline = MonotonicNs() + kPatienceNs;
-  for (const Relative& relative : FamilyOf(pid, context_->serve_meanwhile)) {
+  for (const Relative& relative : FamilyOf(pid, context_->meanwhile())) {
     const pid_t child = relative.pid;
-    if (context_->targets->IsProfiling(child))
+    if (context_->targets().IsProfiling(child))
       continue;
     if (MonotonicNs() > deadline)
-      return context_->problems->Note(
+      return context_->problems().Note(
           "cannot take the hooks out of all children of process " + std::to_string(pid) +
           " in time; they do nothing, and the next recording of a child takes "
           "them out");
     const auto status = std::make_shared<Status>();
     const bool is_done = RunApart(
         child, [status, child] { *status = RestoreProcess(child); },
-        context_->serve_meanwhile);
+        context_->meanwhile());
     if (!is_done || status->code() == StatusCode::kUnavailable)
-      context_->problems->Note(is_done ? status->message()
-                                       : HangsInKernel(child).message());
+      context_->problems().Note(is_done ? status->message()
+                                        : HangsInKernel(child).message());
   }
 }
 
@@ -176,11 +176,11 @@ void AttachedTargets::TakeHooksOut(const std::shared_ptr<AttachedProcess>& attac
   const auto status = std::make_shared<Status>();
   const bool is_done = RunApart(
       pid, [status, attached] { *status = attached->TakeHooksOut(); },
-      context_->serve_meanwhile);
+      context_->meanwhile());
   if (!is_done)
-    return context_->problems->Note(HangsInKernel(pid).message());
+    return context_->problems().Note(HangsInKernel(pid).message());
   if (!status->ok())
-    context_->problems->Note(status->message());
+    context_->problems().Note(status->message());
   reports_.push_back(attached->report());
   RestoreChildren(pid);
 }

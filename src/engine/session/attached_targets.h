@@ -15,7 +15,7 @@
 
 #include "attach/attached_process.h"
 #include "base/status.h"
-#include "engine/session/attach_context.h"
+#include "engine/session/session_context.h"
 #include "engine/target/target.h"
 
 namespace heapprofd {
@@ -23,7 +23,7 @@ namespace heapprofd {
 class AttachedTargets {
  public:
   // Outlives it.
-  explicit AttachedTargets(const AttachContext* context) : context_(context) {}
+  explicit AttachedTargets(SessionContext* context) : context_(context) {}
 
   // Records a process that already runs, from now on. kUnavailable, kNotFound:
   // it cannot be attached to, and why.
@@ -54,7 +54,7 @@ class AttachedTargets {
   Status PutHooksIn(const std::shared_ptr<AttachedProcess>& attached);
   void RestoreChildren(pid_t pid);
 
-  const AttachContext* context_;
+  SessionContext* context_;
   std::shared_ptr<AllocatorFinder> allocators_ = std::make_shared<AllocatorFinder>();
   pid_t attaching_ = 0;              // to this process, right now
   std::map<uint64_t, pid_t> seeds_;  // of all so far

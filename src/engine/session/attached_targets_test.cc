@@ -41,12 +41,10 @@ TEST_F(AttachedTargetsTest, WithoutRoomNothingIsTried) {
 }
 
 TEST_F(AttachedTargetsTest, OptionsAreThoseOfTheSession) {
-  config_.follow_children = false;
-  config_.ring_size_bytes = kMinRingSize;
-  EXPECT_EQ(attached_.Options().children, ChildrenMode::kIgnored);
   EXPECT_EQ(attached_.Options().ring_size, kMinRingSize);
-  config_.follow_children = true;
   EXPECT_EQ(attached_.Options().children, ChildrenMode::kFollowed);
+  SessionContext alone(SmallSession(/*follows_children=*/false), NoHooks());
+  EXPECT_EQ(AttachedTargets(&alone).Options().children, ChildrenMode::kIgnored);
 }
 
 TEST_F(AttachedTargetsTest, WhoeverCatchesNothingHasNothingToWaitFor) {
@@ -56,7 +54,7 @@ TEST_F(AttachedTargetsTest, WhoeverCatchesNothingHasNothingToWaitFor) {
   starts_.LeaveToParent();
   starts_.End();
   EXPECT_TRUE(targets_.all().empty());
-  EXPECT_TRUE(problems_.All([](pid_t) { return false; }).empty());
+  EXPECT_TRUE(context_.AllProblems().empty());
 }
 
 TEST_F(AttachedTargetsTest, WithoutTargetsNobodyIsFollowed) {

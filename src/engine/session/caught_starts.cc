@@ -14,10 +14,9 @@ CaughtStarts::~CaughtStarts() {
 }
 
 Status CaughtStarts::Begin(ExecWatcher::Filter filter,
-                           const ExecWatcher::MakeGate& make_gate,
-                           const std::function<void()>& between) {
+                           const ExecWatcher::MakeGate& make_gate) {
   HPD_TRY_ASSIGN(watcher_, ExecWatcher::Start(std::move(filter), attached_->Options(),
-                                              make_gate, between));
+                                              make_gate, context_->between()));
   return {};
 }
 
@@ -35,15 +34,15 @@ void CaughtStarts::Adopt() {
     if (status.ok())
       continue;
     caught->Refuse();
-    context_->problems->NoteStart(status.message());
+    context_->problems().NoteStart(status.message());
   }
   for (std::string& problem : watcher_->TakeProblems())
-    context_->problems->NoteStart(std::move(problem));
+    context_->problems().NoteStart(std::move(problem));
 }
 
 // The same process may have been a target as the program that it was before.
 Status CaughtStarts::AdoptOne(const std::shared_ptr<ExecWatcher::Caught>& caught) {
-  SessionTargets& targets = *context_->targets;
+  SessionTargets& targets = context_->targets();
   const pid_t pid = caught->process().pid();
   targets.NoteExec(pid);
   HPD_TRY(targets.CheckRoom(pid));
@@ -71,13 +70,13 @@ bool CaughtStarts::Conclude(const Accepted& accepted) {
   if (!status && MonotonicNs() < accepted.until_ns)
     return false;
   if (status && status->ok()) {
-    LiveTarget& live = *context_->targets->Find(accepted.target);
+    LiveTarget& live = *context_->targets().Find(accepted.target);
     live.attached = std::move(attached);
     live.is_starting = false;
     return true;
   }
-  context_->targets->Forget(accepted.target);
-  context_->problems->NoteStart((status ? *status : ExecWatcher::Hangs()).message());
+  context_->targets().Forget(accepted.target);
+  context_->problems().NoteStart((status ? *status : ExecWatcher::Hangs()).message());
   return true;
 }
 
@@ -85,8 +84,8 @@ void CaughtStarts::End() {
   const std::shared_ptr<ExecWatcher> watcher = std::exchange(watcher_, nullptr);
   if (watcher == nullptr)
     return;
-  if (const Status status = watcher->End(context_->serve_meanwhile); !status.ok())
-    context_->problems->Note(status.message());
+  if (const Status status = watcher->End(context_->meanwhile()); !status.ok())
+    context_->problems().Note(status.message());
   for (Accepted& accepted : accepted_)
     accepted.until_ns = 0;
   TakeConclusions();

@@ -15,8 +15,8 @@
 
 #include "attach/gate/exec_watcher.h"
 #include "base/status.h"
-#include "engine/session/attach_context.h"
 #include "engine/session/attached_targets.h"
+#include "engine/session/session_context.h"
 #include "engine/target/target.h"
 
 namespace heapprofd {
@@ -24,7 +24,7 @@ namespace heapprofd {
 class CaughtStarts {
  public:
   // Both outlive it.
-  CaughtStarts(const AttachContext* context, AttachedTargets* attached)
+  CaughtStarts(SessionContext* context, AttachedTargets* attached)
       : context_(context), attached_(attached) {}
 
   ~CaughtStarts();
@@ -33,10 +33,8 @@ class CaughtStarts {
 
   // From now on, and until End, records every program of a matching name from
   // its first allocation on. The functions of `filter` are called on other
-  // threads; `between`: see ExecWatcher::Start.
-  Status Begin(ExecWatcher::Filter filter,
-               const ExecWatcher::MakeGate& make_gate,
-               const std::function<void()>& between);
+  // threads.
+  Status Begin(ExecWatcher::Filter filter, const ExecWatcher::MakeGate& make_gate);
 
   bool is_catching() const { return watcher_ != nullptr; }
 
@@ -65,7 +63,7 @@ class CaughtStarts {
   void TakeConclusions();
   bool Conclude(const Accepted& accepted);
 
-  const AttachContext* context_;
+  SessionContext* context_;
   AttachedTargets* attached_;
   std::shared_ptr<ExecWatcher> watcher_;  // its thread has a share
   std::vector<Accepted> accepted_;

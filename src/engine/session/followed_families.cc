@@ -19,7 +19,7 @@ constexpr uint64_t kExecNs = 1'000'000'000;    // for a new program to have its 
 }  // namespace
 
 void FollowedFamilies::Follow() {
-  const uint64_t now = context_->clock->last_ns();
+  const uint64_t now = context_->clock().last_ns();
   if (IsRunningApart() || now < followed_ns_ + kFollowNs)
     return;
   followed_ns_ = now;
@@ -36,16 +36,16 @@ void FollowedFamilies::Follow() {
 // end.
 std::vector<pid_t> FollowedFamilies::FindForked(bool looks_for_exec) {
   std::vector<pid_t> forked;
-  for (LiveTarget& live : context_->targets->live()) {
+  for (LiveTarget& live : context_->targets().live()) {
     if (live.attached == nullptr || live.has_ended())
       continue;
     const uint32_t forks = live.target->recorder().memory().client().ring.forks.load(
         std::memory_order_relaxed);
     if (std::exchange(live.forks_seen, forks) != forks &&
-        context_->config->follow_children)
+        context_->config().follow_children)
       forked.push_back(live.target->pid());
     if (looks_for_exec && live.attached->HasBecomeAnother()) {
-      execed_[live.target->pid()] = context_->clock->last_ns() + kExecNs;
+      execed_[live.target->pid()] = context_->clock().last_ns() + kExecNs;
       SessionTargets::NoteEnd(live, TargetEnd::kExeced);
     }
   }
@@ -53,15 +53,15 @@ std::vector<pid_t> FollowedFamilies::FindForked(bool looks_for_exec) {
 }
 
 bool FollowedFamilies::IsGiven(pid_t pid) const {
-  const std::vector<pid_t>& pids = context_->config->targets.pids;
-  return context_->config->targets.names.empty() ||
+  const std::vector<pid_t>& pids = context_->config().targets.pids;
+  return context_->config().targets.names.empty() ||
          std::find(pids.begin(), pids.end(), pid) != pids.end();
 }
 
 // Who waits for names does not want what those of the names start: `ancestor`
 // is a target whose children are looked at.
 bool FollowedFamilies::IsFollowed(pid_t pid, pid_t ancestor) const {
-  return IsGiven(ancestor) || IsNamedBy(context_->config->targets, DescribeProcess(pid));
+  return IsGiven(ancestor) || IsNamedBy(context_->config().targets, DescribeProcess(pid));
 }
 
 // Each child is tried once, of however many processes attached to it is a
@@ -69,21 +69,21 @@ bool FollowedFamilies::IsFollowed(pid_t pid, pid_t ancestor) const {
 void FollowedFamilies::FollowChildren(pid_t pid) {
   if (children_seen_.size() > 2 * kMaxFamily)
     children_seen_.clear();
-  for (const auto& [child, start] : FamilyOf(pid, context_->serve_meanwhile)) {
+  for (const auto& [child, start] : FamilyOf(pid, context_->meanwhile())) {
     if (!children_seen_.emplace(child, start, IsGiven(pid)).second ||
-        context_->targets->IsProfiling(child) || !IsFollowed(child, pid))
+        context_->targets().IsProfiling(child) || !IsFollowed(child, pid))
       continue;
     const Status status = attached_->PutClientIn(child);
     if (!status.ok() && status.code() == StatusCode::kUnavailable)
-      context_->problems->Note(status.message());
+      context_->problems().Note(status.message());
   }
 }
 
 // The process has become another program, which may not have its libraries yet.
 // Those that are caught at their start come by themselves.
 void FollowedFamilies::FollowExec(pid_t pid) {
-  const bool is_over = context_->clock->last_ns() >= execed_[pid];
-  const Status status = context_->targets->IsProfiling(pid) || starts_->is_catching() ||
+  const bool is_over = context_->clock().last_ns() >= execed_[pid];
+  const Status status = context_->targets().IsProfiling(pid) || starts_->is_catching() ||
                                 !IsFollowed(pid, pid)
                             ? Status()
                             : attached_->PutClientIn(pid);
@@ -91,7 +91,7 @@ void FollowedFamilies::FollowExec(pid_t pid) {
     return;
   execed_.erase(pid);
   if (!status.ok() && status.code() != StatusCode::kNotFound)
-    context_->problems->Note(status.message());
+    context_->problems().Note(status.message());
 }
 
 }  // namespace heapprofd

@@ -15,16 +15,16 @@
 #include <tuple>
 #include <vector>
 
-#include "engine/session/attach_context.h"
 #include "engine/session/attached_targets.h"
 #include "engine/session/caught_starts.h"
+#include "engine/session/session_context.h"
 
 namespace heapprofd {
 
 class FollowedFamilies {
  public:
   // All outlive it.
-  FollowedFamilies(const AttachContext* context,
+  FollowedFamilies(SessionContext* context,
                    AttachedTargets* attached,
                    const CaughtStarts* starts)
       : context_(context), attached_(attached), starts_(starts) {}
@@ -42,7 +42,7 @@ class FollowedFamilies {
   void FollowChildren(pid_t pid);
   void FollowExec(pid_t pid);
 
-  const AttachContext* context_;
+  SessionContext* context_;
   AttachedTargets* attached_;
   const CaughtStarts* starts_;
   // Descendants that were attached to, or were not to be, or could not: with

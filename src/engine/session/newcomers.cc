@@ -126,7 +126,7 @@ Status Newcomers::Adopt(Newcomer newcomer) {
   const uint64_t asked_ns = MonotonicNs();
   const pid_t pid = newcomer.pid;
   const int connection = newcomer.connection;
-  context_->targets->NoteExec(pid);
+  context_->targets().NoteExec(pid);
   Status status =
       attached_->IsAttachingTo(pid)
           ? Status(StatusCode::kUnavailable, "it is being attached to at this moment")
@@ -142,13 +142,14 @@ Status Newcomers::Adopt(Newcomer newcomer) {
 
 Status Newcomers::TakeIn(Newcomer newcomer) {
   const pid_t pid = newcomer.pid;
-  HPD_TRY(context_->targets->CheckRoom(pid));
+  HPD_TRY(context_->targets().CheckRoom(pid));
   if (HasLeft(newcomer.connection))
     return Status(StatusCode::kUnavailable, "it does not wait for an answer any more");
   const Target::Origin origin{
       .pid = pid, .thread = pid, .from_startup = newcomer.from_startup};
-  HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
-                 Target::Create(origin, config(), context_->modules, context_->clock));
+  HPD_TRY_ASSIGN(
+      std::unique_ptr<Target> target,
+      Target::Create(origin, config(), &context_->modules(), &context_->clock()));
   SharedMemory& memory = target->recorder().memory();
   // Looked at now that its mappings are open: whatever it has become before is
   // seen, and what it becomes later has other mappings.
@@ -164,7 +165,7 @@ Status Newcomers::TakeIn(Newcomer newcomer) {
   const std::vector<int> fds = {memory.engine_fd(), memory.client_fd()};
   if (!SendWelcome(newcomer.connection, welcome, fds))
     return Status::FromErrno("cannot answer process " + std::to_string(pid), errno);
-  context_->targets->Add(std::move(target), std::move(newcomer.process));
+  context_->targets().Add(std::move(target), std::move(newcomer.process));
   return {};
 }
 

@@ -12,8 +12,8 @@
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "engine/pending_clients.h"
-#include "engine/session/attach_context.h"
 #include "engine/session/attached_targets.h"
+#include "engine/session/session_context.h"
 #include "engine/unrecorded.h"
 #include "wire/handshake.h"
 
@@ -32,7 +32,7 @@ struct Newcomer {
 class Newcomers {
  public:
   // Both outlive it. Nobody is taken in while it is `attached` to.
-  Newcomers(const AttachContext* context, const AttachedTargets* attached)
+  Newcomers(SessionContext* context, const AttachedTargets* attached)
       : context_(context), attached_(attached) {}
 
   // Takes in whoever is wanted; the others get a Welcome that declines.
@@ -48,15 +48,15 @@ class Newcomers {
   Status Adopt(Newcomer newcomer);
 
  private:
-  const SessionConfig& config() const { return *context_->config; }
+  const SessionConfig& config() const { return context_->config(); }
 
-  ProgramWatch& programs() { return *context_->programs; }
+  ProgramWatch& programs() { return context_->programs(); }
 
   bool Wants(pid_t pid) const;
   void Decline(pid_t pid, const std::string& why);
   Status TakeIn(Newcomer newcomer);
 
-  const AttachContext* context_;
+  SessionContext* context_;
   const AttachedTargets* attached_;
   pid_t program_ = 0;  // that was started for this session; 0: none
 };

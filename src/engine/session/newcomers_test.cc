@@ -23,7 +23,6 @@ class NewcomersTest : public SessionPartTest {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
     ours_ = ScopedFd(ends[0]);
     theirs_ = ScopedFd(ends[1]);
-    config_.ring_size_bytes = kMinRingSize;
   }
 
   Status Adopt() {
@@ -95,14 +94,13 @@ TEST_F(NewcomersTest, AProgramThatIsExpectedAndNeverReportsIsMissed) {
 }
 
 TEST_F(NewcomersTest, ExecsAreMissedWhereChildrenAreFollowed) {
-  config_.follow_children = false;
+  SessionContext alone(SmallSession(/*follows_children=*/false), NoHooks());
   ExecNotice notice{};
   notice.pid = 4711;
   notice.time_ns = MonotonicNs();
   memcpy(notice.program, "prog", 5);
-  newcomers_.OnExecNotice(notice, getpid());
-  EXPECT_TRUE(programs_.Unrecorded().empty());
-  config_.follow_children = true;
+  Newcomers(&alone, &attached_).OnExecNotice(notice, getpid());
+  EXPECT_TRUE(alone.programs().Unrecorded().empty());
   newcomers_.OnExecNotice(notice, getpid());
   ASSERT_EQ(programs_.Unrecorded().size(), 1u);
   EXPECT_EQ(programs_.Unrecorded()[0].reason, UnrecordedReason::kCleanedEnvironment);

@@ -4,32 +4,34 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <string>
 
-#include "engine/session/attach_context.h"
 #include "engine/session/attached_targets.h"
+#include "engine/session/session_context.h"
 
 namespace heapprofd {
 
+inline SessionConfig SmallSession(bool follows_children) {
+  SessionConfig config;
+  config.ring_size_bytes = kMinRingSize;
+  config.follow_children = follows_children;
+  return config;
+}
+
+// Of targets that nobody has attached to.
+inline SessionTargets::TakeHooksOut NoHooks() {
+  return [](const std::shared_ptr<AttachedProcess>&) {};
+}
+
 class SessionPartTest : public testing::Test {
  protected:
-  SessionPartTest() { clock_.Update(); }
+  SessionPartTest() {
+    context_.set_between([this] { ++served_; });
+  }
 
-  SessionConfig config_;
-  TscClock clock_;
-  ModuleCache modules_;
-  ProgramWatch programs_;
-  AttachProblems problems_;
   int served_ = 0;  // how often others were served by who waits
-  SessionTargets targets_{&clock_, &programs_, [](const std::string&) {},
-                          [](const std::shared_ptr<AttachedProcess>&) {}};
-  AttachContext context_{.config = &config_,
-                         .clock = &clock_,
-                         .modules = &modules_,
-                         .programs = &programs_,
-                         .targets = &targets_,
-                         .problems = &problems_,
-                         .serve_meanwhile = [this] { ++served_; }};
+  SessionContext context_{SmallSession(/*follows_children=*/true), NoHooks()};
+  SessionTargets& targets_ = context_.targets();
+  ProgramWatch& programs_ = context_.programs();
   AttachedTargets attached_{&context_};
 };
 

@@ -103,7 +103,7 @@ bool Attach(Session& session,
             pid_t pid,
             const AttachPolicy& policy,
             std::vector<std::string>* notes) {
-  if (session.live().IsProfiling(pid))
+  if (session.targets().IsProfiling(pid))
     return true;
   const std::optional<ClientsOf> clients = FindClients(pid, policy.wake_page);
   if (!clients) {
@@ -181,7 +181,7 @@ void CatchStarting(Session& session,
       .reports_to_us =
           [directory = policy.directory](pid_t pid) { return ReportsTo(pid, directory); },
       .is_malloc_alone = session.config().heaps.IsMallocAlone()};
-  const Status status = session.CatchStarts(std::move(filter), policy.make_watcher);
+  const Status status = session.starts().Begin(std::move(filter), policy.make_watcher);
   if (!status.ok())
     notes->push_back(status.message());
 }

@@ -31,7 +31,7 @@ bool Wants(const Session& session, const ProcessDescription& process, ClientOrig
 bool IsFullySeen(const Session& session, pid_t pid) {
   if (!session.config().heaps.IsMallocAlone())
     return false;
-  const LiveTarget* live = session.live().FindReporting(pid);
+  const LiveTarget* live = session.targets().FindReporting(pid);
   return live != nullptr && (live->is_starting || (live->attached != nullptr &&
                                                    !live->attached->HasBecomeAnother()));
 }
@@ -39,7 +39,7 @@ bool IsFullySeen(const Session& session, pid_t pid) {
 // A process that says Hello again has become another program.
 void EndTargetsOf(const Sessions& sessions, pid_t pid) {
   for (Session* session : sessions)
-    session->live().NoteExec(pid);
+    session->targets().NoteExec(pid);
 }
 
 Session* SessionFor(const Sessions& sessions,
@@ -100,7 +100,7 @@ void NoteTakenFrom(const Sessions& sessions, pid_t pid) {
 
 void NoteConflicts(const Sessions& earlier, Session& newest) {
   for (const Session* session : earlier) {
-    for (const std::unique_ptr<Target>& target : session->targets()) {
+    for (const std::unique_ptr<Target>& target : session->targets().all()) {
       const ProcessDescription& process = target->profile().process;
       if (target->is_recording() && Wants(newest, process, ClientOrigin::kDormant))
         newest.missed().NoteTaken(process);
@@ -110,7 +110,7 @@ void NoteConflicts(const Sessions& earlier, Session& newest) {
 
 bool IsRecordedBy(const Sessions& sessions, pid_t pid) {
   return std::ranges::any_of(sessions, [pid](const Session* session) {
-    return session->live().IsProfiling(pid);
+    return session->targets().IsProfiling(pid);
   });
 }
 

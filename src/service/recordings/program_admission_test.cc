@@ -77,7 +77,7 @@ TEST_F(ProgramAdmissionTest, TheFirstThatWantsItHasItAndLaterOnesNoteThat) {
   EXPECT_TRUE(first->missed().taken().empty());
   ASSERT_EQ(later->missed().taken().size(), 1u);
   EXPECT_EQ(later->missed().taken()[0]->process.pid, getpid());
-  EXPECT_EQ(IsRecordedBy(sessions_, getpid()), first->live().IsProfiling(getpid()));
+  EXPECT_EQ(IsRecordedBy(sessions_, getpid()), first->targets().IsProfiling(getpid()));
 }
 
 TEST_F(ProgramAdmissionTest, WhatAnotherUserHasGotIsMissedByWhoWantsIt) {
