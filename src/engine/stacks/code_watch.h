@@ -39,9 +39,6 @@ class CodeWatch {
   // Other code lies where code was, since this was asked last.
   bool WasReplaced();
 
-  // Changes whenever WasReplaced gives true.
-  uint64_t replacements_seen() const { return replacements_seen_; }
-
  private:
   const ClientBlock* client_;
   SessionControl* control_;

@@ -4,12 +4,9 @@
 #include <bit>
 
 #include "base/clock.h"
-#include "walk/stack_hash.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr size_t kMaxFrameCache = 1'000'000;
 
 StackCopy CopyOf(const SampleParts& sample) {
   const StackCopyHeader& header = sample.copy;
@@ -27,14 +24,19 @@ StackCopy CopyOf(const SampleParts& sample) {
 StackResolver::StackResolver(const Parts& parts)
     : profile_(parts.profile),
       memory_(parts.memory),
-      reader_(parts.reader),
       code_(parts.code),
       unwinder_(parts.code),
       interner_(parts.profile),
       called_(parts.profile, &interner_),
       labels_(parts.profile, &interner_),
       watch_(&parts.memory->client(), &parts.memory->engine().control, parts.code),
-      regions_(&parts.memory->engine().stack_regions, parts.code, parts.clock) {}
+      regions_(&parts.memory->engine().stack_regions, parts.code, parts.clock),
+      stacks_({.profile = parts.profile,
+               .interner = &interner_,
+               .code = parts.code,
+               .reader = parts.reader,
+               .control = &parts.memory->engine().control,
+               .look_at_code = [this] { ForgetReplacedCode(); }}) {}
 
 CallsiteId StackResolver::StackOf(const SampleParts& sample, bool is_settled) {
   Quality& quality = profile_->quality;
@@ -47,7 +49,7 @@ CallsiteId StackResolver::StackOf(const SampleParts& sample, bool is_settled) {
     return UnwindCopy(sample, is_settled);
   if (sample.record.outer_hash == 0) {
     ++quality.truncated_stacks;
-    return InternStack(sample.keys);
+    return stacks_.Intern(sample.keys);
   }
   ++quality.walked_samples;
   if ((flags & kSampleTooDeep) != 0)
@@ -56,23 +58,7 @@ CallsiteId StackResolver::StackOf(const SampleParts& sample, bool is_settled) {
     ++quality.unwind_errors;
   if ((flags & kSampleIsCheck) != 0 && (flags & kSampleHasStackCopy) != 0)
     CheckAgreement(sample);
-  return CallsiteInside(sample.record.outer_hash, sample.keys);
-}
-
-// The callsite of `keys` inside of the stack with this hash.
-CallsiteId StackResolver::CallsiteInside(uint64_t outer_hash,
-                                         std::span<const uint64_t> keys) {
-  if (outer_hash == kEmptyStackHash)
-    return InternStack(keys);
-  if (const CallsiteId* known = stacks_.Find(outer_hash))
-    return ExtendKnownStack(*known, outer_hash, keys);
-  // On its way when the stacks were forgotten: it means what it meant then.
-  if (const CallsiteId* previous = stacks_.FindForgotten(outer_hash))
-    return ExtendStack(*previous, keys);
-  // The record that brought the outer frames was lost: have every stack sent anew.
-  ++profile_->quality.unknown_stacks;
-  memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
-  return NamedStack("[stack lost]");
+  return stacks_.InternInside(sample.record.outer_hash, sample.keys);
 }
 
 CallsiteId StackResolver::UnwindCopy(const SampleParts& sample, bool is_settled) {
@@ -86,12 +72,12 @@ CallsiteId StackResolver::UnwindCopy(const SampleParts& sample, bool is_settled)
   if (keys.empty())
     keys.push_back(sample.copy.key);
   if (unwound.stop == StopReason::kAnchor)
-    return CallsiteInside(sample.record.outer_hash, keys);
+    return stacks_.InternInside(sample.record.outer_hash, keys);
   if (unwound.stop == StopReason::kTruncatedCopy || unwound.stop == StopReason::kTooDeep)
     ++quality.truncated_stacks;
   else if (unwound.stop != StopReason::kComplete)
     ++quality.unwind_errors;
-  return InternStack(keys);
+  return stacks_.Intern(keys);
 }
 
 // The rules that it took are published: the client walks such stacks by itself then.
@@ -124,67 +110,6 @@ void StackResolver::CheckAgreement(const SampleParts& sample) {
     ForgetCode();
 }
 
-CallsiteId StackResolver::InternStack(std::span<const uint64_t> keys) {
-  const CallsiteId callsite = ExtendKnownStack(kNoId, kEmptyStackHash, keys);
-  return callsite != kNoId ? callsite : NamedStack("[stack lost]");
-}
-
-// The callsite of `keys`, innermost first, inside of `outer`.
-CallsiteId StackResolver::ExtendStack(CallsiteId outer, std::span<const uint64_t> keys) {
-  for (size_t i = keys.size(); i-- > 0;)
-    outer = interner_.InternCallsite(outer, FrameOfKey(keys[i]));
-  return outer;
-}
-
-// The same for a stack that clients may refer to from now on. Most of a new stack is
-// known from others, so its longest known part is looked for from the inside.
-CallsiteId StackResolver::ExtendKnownStack(CallsiteId outer,
-                                           uint64_t outer_hash,
-                                           std::span<const uint64_t> keys) {
-  if (stacks_.is_full())
-    ForgetStacks();
-  prefix_hashes_.resize(keys.size());  // [i]: of keys[i] and all outside of it
-  uint64_t hash = outer_hash;
-  for (size_t i = keys.size(); i-- > 0;)
-    prefix_hashes_[i] = hash = ExtendStackHash(hash, keys[i]);
-  size_t new_count = 0;
-  for (; new_count < keys.size(); ++new_count) {
-    if (const CallsiteId* known = stacks_.Find(prefix_hashes_[new_count])) {
-      outer = *known;
-      break;
-    }
-  }
-  for (size_t i = new_count; i-- > 0;) {
-    const uint64_t replacements = watch_.replacements_seen();
-    outer = interner_.InternCallsite(outer, FrameOfKey(keys[i]));
-    if (watch_.replacements_seen() != replacements)
-      return ExtendStack(outer, keys.first(i));  // of code that is gone
-    stacks_.Insert(prefix_hashes_[i], outer);
-  }
-  return outer;
-}
-
-FrameId StackResolver::FrameOfKey(uint64_t key) {
-  if (const FrameId* known = frames_.Find(key))
-    return *known;
-  const uint64_t pc = key - 1;
-  const std::optional<CodeLocation> location = code_->FindOrRefresh(pc);
-  ForgetReplacedCode();
-  if (!location)
-    ++profile_->quality.unmapped_frames;
-  const FrameId frame = location
-                            ? interner_.InternFrame(location->mapping, location->rel_pc)
-                            : interner_.InternFrame(kNoId, pc);
-  if (frames_.size() >= kMaxFrameCache)
-    frames_.Clear();
-  frames_.Insert(key, frame);
-  return frame;
-}
-
-CallsiteId StackResolver::NamedStack(const std::string& name) {
-  return interner_.InternCallsite(kNoId, interner_.InternNamedFrame(name));
-}
-
 void StackResolver::OnModulesChanged() {
   const std::optional<uint32_t> epoch = watch_.LookAtUnloading();
   if (!epoch)
@@ -214,14 +139,7 @@ void StackResolver::ForgetReplacedCode() {
 void StackResolver::ForgetCode() {
   memory_->engine().rules.Clear();
   unwinder_.ForgetRules();
-  frames_.Clear();
-  ForgetStacks();
-}
-
-// Clients send all frames of every stack again.
-void StackResolver::ForgetStacks() {
-  stacks_.Forget(reader_->position(), reader_->position() + reader_->pending_bytes());
-  memory_->engine().control.known_stacks_epoch.fetch_add(1, std::memory_order_release);
+  stacks_.ForgetCode();
 }
 
 void StackResolver::ShowRegions() {

@@ -7,16 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "base/flat_map.h"
 #include "engine/stacks/called_functions.h"
 #include "engine/stacks/code_watch.h"
-#include "engine/stacks/known_stacks.h"
 #include "engine/stacks/labels.h"
 #include "engine/stacks/shown_regions.h"
+#include "engine/stacks/stack_interner.h"
 #include "engine/target/sample_parts.h"
 #include "engine/target/shared_memory.h"
 #include "engine/tsc_clock.h"
@@ -56,7 +52,7 @@ class StackResolver {
   }
 
   // Stands for stacks that there is no room for.
-  CallsiteId TooManyStacks() { return NamedStack("[too many stacks]"); }
+  CallsiteId TooManyStacks() { return stacks_.Named("[too many stacks]"); }
 
   // The client has unloaded modules.
   void OnModulesChanged();
@@ -74,7 +70,7 @@ class StackResolver {
   uint64_t dear_steps() const { return copies_ + code_->refreshes(); }
 
   // What it takes of our memory, beside the profile.
-  size_t bytes() const { return stacks_.bytes() + frames_.bytes(); }
+  size_t bytes() const { return stacks_.bytes(); }
 
  private:
   static constexpr size_t kMaxCallsites = 8'000'000;
@@ -82,24 +78,14 @@ class StackResolver {
   bool IsFull() const { return profile_->callsites.size() > kMaxCallsites; }
 
   CallsiteId StackOf(const SampleParts& sample, bool is_settled);
-  CallsiteId CallsiteInside(uint64_t outer_hash, std::span<const uint64_t> keys);
   CallsiteId UnwindCopy(const SampleParts& sample, bool is_settled);
   UnwoundStack UnwindAndLearn(const SampleParts& sample);
   void CheckAgreement(const SampleParts& sample);
-  CallsiteId InternStack(std::span<const uint64_t> keys);
-  CallsiteId ExtendStack(CallsiteId outer, std::span<const uint64_t> keys);
-  CallsiteId ExtendKnownStack(CallsiteId outer,
-                              uint64_t outer_hash,
-                              std::span<const uint64_t> keys);
-  FrameId FrameOfKey(uint64_t key);
-  CallsiteId NamedStack(const std::string& name);
   void ForgetReplacedCode();
   void ForgetCode();
-  void ForgetStacks();
 
   TargetProfile* profile_;
   SharedMemory* memory_;
-  const RingReader* reader_;
   AddressSpace* code_;
   StackUnwinder unwinder_;
   CallsiteInterner interner_;
@@ -107,10 +93,8 @@ class StackResolver {
   LabelledCallsites labels_;
   CodeWatch watch_;
   ShownRegions regions_;
-  KnownStacks stacks_;
-  std::vector<uint64_t> prefix_hashes_;  // of ExtendKnownStack, to keep its memory
-  FlatMap<FrameId> frames_;              // by key
-  uint64_t copies_ = 0;                  // of stacks that were sent
+  StackInterner stacks_;
+  uint64_t copies_ = 0;  // of stacks that were sent
 };
 
 }  // namespace heapprofd
