@@ -1,14 +1,10 @@
 #include "trace/trace_writer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <protozero/pbf_writer.hpp>
 
-#include "trace/callstack_bytes.h"
 #include "trace/fields.h"
-#include "trace/framing.h"
-#include "trace/limits.h"
 #include "trace/mark_packets.h"
 #include "trace/module_symbols.h"
 #include "trace/recording_end.h"
@@ -21,7 +17,6 @@ namespace {
 using protozero::pbf_writer;
 
 constexpr uint32_t kServiceSequence = 1;
-constexpr uint32_t kProfileSequence = 2;
 
 std::string ServicePacket(uint32_t field, const std::string& message) {
   std::string packet;
@@ -30,25 +25,6 @@ std::string ServicePacket(uint32_t field, const std::string& message) {
   writer.add_uint32(field::TracePacket::kTrustedPacketSequenceId, kServiceSequence);
   writer.add_message(field, message);
   return packet;
-}
-
-// `written`: what earlier dumps of the heap have told; a peak must take back what it no
-// longer holds.
-std::vector<CallsiteId> SortedCallsites(const HeapDump& dump,
-                                        DumpMode mode,
-                                        const FlatMap<uint64_t>& written) {
-  std::vector<CallsiteId> ids;
-  for (const auto& [id, totals] : dump.callsites)
-    ids.push_back(id);
-  if (mode == DumpMode::kPeak) {
-    for (const auto& [id, estimate] : dump.peak)
-      ids.push_back(id);
-    written.ForEach(
-        [&](uint64_t id, uint64_t) { ids.push_back(static_cast<CallsiteId>(id)); });
-    std::sort(ids.begin(), ids.end());
-    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  }
-  return ids;
 }
 
 std::string StreamedAllocations(const StreamedEvents& events) {
@@ -77,113 +53,26 @@ std::string StreamedFrees(const StreamedEvents& events) {
   return message;
 }
 
-// Stands for the heaps of a target that reported none, so that it is named nevertheless.
-HeapDump DumpOfNothing(const TargetProfile& profile) {
-  HeapDump dump;
-  dump.heap_name = kMallocHeapName;
-  dump.start_ns = dump.end_ns = profile.process.start_ns;
-  return dump;
-}
-
-// The first time from `time` on that nobody has, in a map of what is taken: begins of
-// runs with their ends. Programs may ask for as many dumps at a time as they like.
-uint64_t TakeFreeTime(std::map<uint64_t, uint64_t>& taken, uint64_t time) {
-  auto after = taken.upper_bound(time);
-  auto run = taken.end();
-  if (after != taken.begin() && std::prev(after)->second >= time) {
-    run = std::prev(after);
-    time = run->second;
-    ++run->second;
-  } else {
-    run = taken.emplace_hint(after, time, time + 1);
-  }
-  if (after != taken.end() && after->first == run->second) {
-    run->second = after->second;
-    taken.erase(after);
-  }
-  return time;
-}
-
 }  // namespace
 
 Status TraceWriter::WriteHeader(const std::string& trace_config) {
   constexpr std::string_view kMarker =
       "\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
-  HPD_TRY(file_.Append(
+  HPD_TRY(file_->Append(
       ServicePacket(field::TracePacket::kClockSnapshot, ClockSnapshotMessage())));
-  HPD_TRY(file_.Append(
+  HPD_TRY(file_->Append(
       ServicePacket(field::TracePacket::kSynchronizationMarker, std::string(kMarker))));
   if (!trace_config.empty())
-    HPD_TRY(file_.Append(ServicePacket(field::TracePacket::kTraceConfig, trace_config)));
+    HPD_TRY(file_->Append(ServicePacket(field::TracePacket::kTraceConfig, trace_config)));
   HPD_TRY(
-      file_.Append(ServicePacket(field::TracePacket::kTraceUuid, TraceUuidMessage())));
-  return file_.Append(
+      file_->Append(ServicePacket(field::TracePacket::kTraceUuid, TraceUuidMessage())));
+  return file_->Append(
       ServicePacket(field::TracePacket::kSystemInfo, SystemInfoMessage()));
 }
 
 Status TraceWriter::WriteProcessTree(std::span<const ProcessDescription> processes) {
   for (const std::string& message : ProcessTreeMessages(processes))
-    HPD_TRY(file_.Append(ServicePacket(field::TracePacket::kProcessTree, message)));
-  return {};
-}
-
-Status TraceWriter::WriteSequencePacket(uint32_t field, const std::string& message) {
-  std::string packet;
-  pbf_writer writer(packet);
-  writer.add_uint64(field::TracePacket::kTimestamp, BootTimeNs());
-  writer.add_uint32(field::TracePacket::kTrustedPacketSequenceId, kProfileSequence);
-  if (!sequence_has_begun_) {
-    sequence_has_begun_ = true;
-    writer.add_uint32(field::TracePacket::kSequenceFlags, kIncrementalStateCleared);
-  }
-  writer.add_message(field, message);
-  return file_.Append(packet);
-}
-
-Status TraceWriter::WriteProfilePacket(const std::string& process_dump,
-                                       bool is_continued) {
-  std::string message;
-  pbf_writer writer(message);
-  if (!process_dump.empty())
-    writer.add_message(field::ProfilePacket::kProcessDumps, process_dump);
-  if (is_continued)
-    writer.add_bool(field::ProfilePacket::kContinued, true);
-  writer.add_uint64(field::ProfilePacket::kIndex, next_index_++);
-  return WriteSequencePacket(field::TracePacket::kProfilePacket, message);
-}
-
-Status TraceWriter::WriteDump(const TargetProfile& profile,
-                              uint64_t target_id,
-                              const DumpFlags& flags) {
-  return WriteHeaps(profile, profile.heaps, target_id, flags);
-}
-
-Status TraceWriter::WriteHeaps(const TargetProfile& profile,
-                               std::span<const HeapDump> heaps,
-                               uint64_t target_id,
-                               const DumpFlags& flags) {
-  if (!sequence_has_begun_) {
-    InternedBatch batch;
-    for (const uint32_t kind :
-         {field::InternedData::kBuildIds, field::InternedData::kMappingPaths,
-          field::InternedData::kFunctionNames}) {
-      pbf_writer entry(batch.writer(), kind);
-      entry.add_uint64(field::InternedString::kIid, 0);
-      entry.add_bytes(field::InternedString::kStr, "");
-    }
-    HPD_TRY(WriteSequencePacket(field::TracePacket::kInternedData, batch.data()));
-  }
-  Target& target = targets_[target_id];
-  target.iids.mappings.resize(profile.mappings.size());
-  target.iids.frames.resize(profile.frames.size());
-  if (target.last_dump_ns.empty()) {  // earlier dumps may be in another trace
-    for (const HeapDump& dump : heaps)
-      target.last_dump_ns.emplace(dump.heap_name, profile.process.start_ns);
-  }
-  if (heaps.empty())
-    return WriteHeap(profile, DumpOfNothing(profile), target, flags);
-  for (const HeapDump& dump : heaps)
-    HPD_TRY(WriteHeap(profile, dump, target, flags));
+    HPD_TRY(file_->Append(ServicePacket(field::TracePacket::kProcessTree, message)));
   return {};
 }
 
@@ -191,158 +80,32 @@ Status TraceWriter::WriteMarks(const TargetProfile& profile) {
   if (profile.marks.empty())
     return {};
   for (const std::string& packet : MarkPackets(profile, kServiceSequence))
-    HPD_TRY(file_.Append(packet));
+    HPD_TRY(file_->Append(packet));
   return {};
-}
-
-// A dump of the peak is of that moment; its interval begins with the dump before it, as
-// any other's does. Moments come from records, and one that was held up on its way to us
-// may be of a time before the last dump: what was not seen there is told to be later.
-DumpInterval TraceWriter::IntervalOf(const TargetProfile& profile,
-                                     const HeapDump& dump,
-                                     Target& target,
-                                     DumpMode mode) {
-  const bool is_peak = mode == DumpMode::kPeak && dump.peak_ns != 0;
-  uint64_t& last_ns =
-      target.last_dump_ns.try_emplace(dump.heap_name, dump.start_ns).first->second;
-  const uint64_t end_ns =
-      TakeFreeTime(dump_times_[profile.process.pid],
-                   std::max(last_ns, is_peak ? dump.peak_ns : dump.end_ns));
-  return {.start_ns = std::exchange(last_ns, end_ns), .end_ns = end_ns};
-}
-
-Status TraceWriter::WriteFullPart(std::string& message, const std::string& header) {
-  if (message.size() < kPacketTarget)
-    return {};
-  Status status = WriteProfilePacket(message, /*is_continued=*/true);
-  message = header;
-  return status;
-}
-
-Status TraceWriter::WriteHeap(const TargetProfile& profile,
-                              const HeapDump& dump,
-                              Target& target,
-                              const DumpFlags& flags) {
-  const std::string header =
-      DumpHeader(profile, dump, IntervalOf(profile, dump, target, flags.mode), flags);
-  auto& iids = target.callstack_iids[dump.heap_name];
-  const std::vector<CallsiteId> callsites = SortedCallsites(dump, flags.mode, iids);
-  auto& totals = target.totals[dump.heap_name];
-  std::vector<CallsiteId> new_callsites;
-  std::string message = header;
-  for (const CallsiteId id : callsites) {
-    const auto [entry, is_new] = iids.Insert(id, 0);
-    if (is_new) {
-      *entry = ids_.Next();
-      new_callsites.push_back(id);
-    }
-    const uint64_t iid = *entry;
-    const auto peak = dump.peak.find(id);
-    const auto idle = dump.idle.callsites.find(id);
-    const SampleExtras extras{
-        .peak = peak != dump.peak.end() ? &peak->second : nullptr,
-        .idle = idle != dump.idle.callsites.end() ? &idle->second : nullptr};
-    const auto cumulative = dump.callsites.find(id);
-    if (flags.mode == DumpMode::kPeak)
-      AppendPeakSample(
-          message, iid, extras,
-          cumulative != dump.callsites.end() ? cumulative->second : CallsiteTotals());
-    else
-      AppendSample(message, iid, cumulative->second, extras,
-                   *totals.Insert(id, {}).first);
-    HPD_TRY(WriteFullPart(message, header));
-  }
-  for (size_t id = 0; id < dump.threads.size(); ++id) {
-    if (dump.threads[id].allocated.count == 0)
-      continue;
-    AppendThread(message, profile.threads[id], dump.threads[id]);
-    HPD_TRY(WriteFullPart(message, header));
-  }
-  for (const ShapeRow& row : dump.shapes) {
-    if (const uint64_t* iid = iids.Find(row.callsite))
-      AppendShape(message, *iid, row,
-                  row.thread == kUnknownThread ? 0 : profile.threads[row.thread].tid);
-    HPD_TRY(WriteFullPart(message, header));
-  }
-  HPD_TRY(WriteBlocks(message, header, dump, iids));
-  HPD_TRY(WriteProfilePacket(message, /*is_continued=*/true));
-  HPD_TRY(WriteInterned(profile, dump, target, new_callsites));
-  return WriteProfilePacket("", /*is_continued=*/false);
-}
-
-// Their callsites are among the dump's, which have their ids.
-Status TraceWriter::WriteBlocks(std::string& message,
-                                const std::string& header,
-                                const HeapDump& dump,
-                                FlatMap<uint64_t>& iids) {
-  std::span<const LiveBlock> rest = dump.blocks;
-  while (!rest.empty()) {
-    const auto blocks = rest.first(std::min(kBlocksTogether, rest.size()));
-    rest = rest.subspan(blocks.size());
-    std::vector<uint64_t> of_blocks;
-    for (const LiveBlock& block : blocks)
-      of_blocks.push_back(*iids.Find(block.callsite));
-    AppendBlocks(message, blocks, of_blocks);
-    HPD_TRY(WriteFullPart(message, header));
-  }
-  return {};
-}
-
-Status TraceWriter::WriteInterned(const TargetProfile& profile,
-                                  const HeapDump& dump,
-                                  Target& target,
-                                  const std::vector<CallsiteId>& callsites) {
-  if (callsites.empty())
-    return {};
-  FlatMap<uint64_t>& iids = target.callstack_iids[dump.heap_name];
-  InternedBatch batch;
-  CallstackBytes frames(profile.callsites);
-  std::string callstack;
-  for (const CallsiteId id : callsites) {
-    for (const CallsiteId at : frames.Begin(id)) {
-      frames.Add(at,
-                 ids_.FrameOf(profile, profile.callsites[at].frame, target.iids, batch));
-      HPD_TRY(WriteBatch(batch, kPacketTarget));
-    }
-    callstack.clear();
-    pbf_writer(callstack).add_uint64(field::Callstack::kIid, *iids.Find(id));
-    callstack += frames.bytes();
-    batch.writer().add_message(field::InternedData::kCallstacks, callstack);
-    HPD_TRY(WriteBatch(batch, kPacketTarget));
-  }
-  return WriteBatch(batch, /*min_bytes=*/1);
-}
-
-Status TraceWriter::WriteBatch(InternedBatch& batch, size_t min_bytes) {
-  if (batch.data().size() < min_bytes)
-    return {};
-  Status status = WriteSequencePacket(field::TracePacket::kInternedData, batch.data());
-  batch.Clear();
-  return status;
 }
 
 Status TraceWriter::WriteProcessMemory(const TargetProfile& profile) {
-  return file_.Append(
+  return file_->Append(
       ServicePacket(field::TracePacket::kProcessStats, ProcessMemoryMessage(profile)));
 }
 
 Status TraceWriter::WriteUnsampledChildren(const TargetProfile& profile) {
   if (profile.forked.count == 0 && profile.forked.alloc_calls == 0)
     return {};
-  return file_.Append(ServicePacket(field::TracePacket::kUnsampledChildren,
-                                    UnsampledChildrenMessage(profile)));
+  return file_->Append(ServicePacket(field::TracePacket::kUnsampledChildren,
+                                     UnsampledChildrenMessage(profile)));
 }
 
 Status TraceWriter::WriteEnd(const RecordingEnd& end) {
   for (const ProcessEnd& process : end.processes)
-    HPD_TRY(file_.Append(
+    HPD_TRY(file_->Append(
         ServicePacket(field::TracePacket::kProcessEnd, ProcessEndMessage(process))));
-  return file_.Append(
+  return file_->Append(
       ServicePacket(field::TracePacket::kRecordingEnd, RecordingEndMessage(end)));
 }
 
 Status TraceWriter::WritePacket(uint32_t field, const std::string& message) {
-  return file_.Append(ServicePacket(field, message));
+  return file_->Append(ServicePacket(field, message));
 }
 
 Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
@@ -350,7 +113,7 @@ Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
     std::string packet = ServicePacket(field, message);
     pbf_writer writer(packet);
     writer.add_int32(field::TracePacket::kTrustedPid, pid);
-    return file_.Append(packet);
+    return file_->Append(packet);
   };
   if (!events.allocations.empty())
     HPD_TRY(
@@ -363,7 +126,7 @@ Status TraceWriter::WriteStream(int32_t pid, const StreamedEvents& events) {
 Status TraceWriter::WriteModuleSymbols(const TargetProfile& profile, NamedModules named) {
   for (const std::string& message :
        ModuleSymbolsMessages(profile.mappings, profile.frames, named))
-    HPD_TRY(file_.Append(ServicePacket(field::TracePacket::kModuleSymbols, message)));
+    HPD_TRY(file_->Append(ServicePacket(field::TracePacket::kModuleSymbols, message)));
   return {};
 }
 
