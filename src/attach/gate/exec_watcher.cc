@@ -1,16 +1,12 @@
 #include "attach/gate/exec_watcher.h"
 
-#include <sys/eventfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <ctime>
 
 #include "attach/borrowed_thread.h"
 #include "attach/refusals.h"
@@ -23,9 +19,7 @@
 namespace heapprofd {
 namespace {
 
-constexpr std::chrono::milliseconds kDecisionTime{1000};
 constexpr std::chrono::milliseconds kServeEvery{5};
-constexpr size_t kMaxProblems = 1000;  // that nobody has taken yet
 constexpr int kStragglerMs = 10;
 constexpr uint64_t kLoadNs =
     10'000'000'000;  // from the permission to all libraries loaded
@@ -57,54 +51,12 @@ Result<GateLink> BeginWatching(const ExecNames& names,
   }
 }
 
-void Raise(int event) {
-  const uint64_t one = 1;
-  const ssize_t ignored = write(event, &one, sizeof(one));
-  static_cast<void>(ignored);
-}
-
 }  // namespace
 
 Status ExecWatcher::Hangs() {
   return Status(StatusCode::kUnavailable,
                 "cannot catch programs at their start any more: the kernel does not come "
                 "to an end with one of them; attach with -p");
-}
-
-void ExecWatcher::Caught::Accept() {
-  const std::lock_guard lock(mutex_);
-  if (decision_ == Decision::kNone)
-    decision_ = Decision::kAccept;
-  changed_.notify_all();
-}
-
-std::optional<Status> ExecWatcher::Caught::TakeConclusion(
-    std::unique_ptr<AttachedProcess>* process) {
-  const std::lock_guard lock(mutex_);
-  if (!is_concluded_)
-    return std::nullopt;
-  *process = std::move(process_);
-  return status_;
-}
-
-void ExecWatcher::Caught::Refuse() {
-  const std::lock_guard lock(mutex_);
-  decision_ = Decision::kRefuse;
-  changed_.notify_all();
-}
-
-bool ExecWatcher::Caught::WaitForDecision() {
-  std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, kDecisionTime,
-                         [this] { return decision_ != Decision::kNone; }))
-    decision_ = Decision::kRefuse;
-  return decision_ == Decision::kAccept;
-}
-
-void ExecWatcher::Caught::Conclude(Status status) {
-  const std::lock_guard lock(mutex_);
-  status_ = std::move(status);
-  is_concluded_ = true;
 }
 
 Result<std::shared_ptr<ExecWatcher>> ExecWatcher::Start(
@@ -116,37 +68,28 @@ Result<std::shared_ptr<ExecWatcher>> ExecWatcher::Start(
   HPD_TRY_ASSIGN(GateLink gate, BeginWatching(filter.names, make_gate, between, &note));
   std::shared_ptr<ExecWatcher> watcher(
       new ExecWatcher(std::move(filter), std::move(options), std::move(gate)));
-  watcher->caught_event_ = ScopedFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!watcher->caught_event_.valid())
-    return Status::FromErrno("cannot watch for new processes", errno);
+  HPD_TRY(watcher->queue_.Open());
   if (!note.empty())
-    watcher->problems_.push_back(note);
+    watcher->queue_.NoteProblem(Status(StatusCode::kUnavailable, note));
   watcher->catcher_ = std::thread([watcher] { watcher->Catch(); });
   return watcher;
 }
 
 void ExecWatcher::AskToEnd() {
-  const std::lock_guard lock(mutex_);
-  is_stopping_ = true;
-  for (const std::shared_ptr<Caught>& caught : caught_)
-    caught->Refuse();
+  queue_.AskToEnd();
   gate_.Shutdown();
 }
 
 Status ExecWatcher::End(const std::function<void()>& between) {
   AskToEnd();
   const uint64_t deadline = MonotonicNs() + kEndNs;
-  std::unique_lock lock(mutex_);
-  while (!over_.wait_for(lock, kServeEvery, [this] { return is_over_; })) {
+  while (!queue_.WaitUntilOver(kServeEvery)) {
     if (MonotonicNs() > deadline) {
       catcher_.detach();
       return Hangs();
     }
-    lock.unlock();
     between();
-    lock.lock();
   }
-  lock.unlock();
   catcher_.join();
   return {};
 }
@@ -156,36 +99,14 @@ void ExecWatcher::Leave() {
   catcher_.detach();
 }
 
-bool ExecWatcher::is_stopping() {
-  const std::lock_guard lock(mutex_);
-  return is_stopping_;
-}
-
 void ExecWatcher::Catch() {
   while (AwaitHeld()) {
     const HeldExec held = std::move(held_.front());
     held_.pop_front();
     CatchOne(held);
   }
-  NoteEndOfGate();
-  const std::lock_guard lock(mutex_);
-  is_over_ = true;
-  over_.notify_all();
-}
-
-void ExecWatcher::NoteEndOfGate() {
-  const std::lock_guard lock(mutex_);
-  if (is_stopping_ || std::exchange(is_end_noted_, true))
-    return;
-  std::array<char, 16> since{};
-  const time_t now = time(nullptr);
-  tm local{};
-  strftime(since.data(), since.size(), "%H:%M:%S", localtime_r(&now, &local));
-  problems_.push_back(
-      std::string("cannot catch programs that have started since ") + since.data() +
-      ": the process that gives all programs permission to start has ended, as it is "
-      "made to "
-      "when it does not answer; attach with -p, or start the recording again");
+  queue_.NoteEndOfGate();
+  queue_.NoteOver();
 }
 
 bool ExecWatcher::AwaitHeld() {
@@ -215,12 +136,13 @@ void ExecWatcher::NoteNews(const GateLink::News& news) {
                        .until_ns = message.until_ns});
       break;
     case GateNews::kTaken:
-      NoteProblem(CannotAttach(ProcessOf(message.tid),
-                               "another recording, which waits for its name, too, has "
-                               "caught it"));
+      queue_.NoteProblem(
+          CannotAttach(ProcessOf(message.tid),
+                       "another recording, which waits for its name, too, has "
+                       "caught it"));
       break;
     case GateNews::kMissed:
-      NoteProblem(Status(
+      queue_.NoteProblem(Status(
           StatusCode::kUnavailable,
           "cannot record programs from their start: " + std::to_string(message.number) +
               " whose names may match started while too many others "
@@ -235,18 +157,8 @@ void ExecWatcher::NoteNews(const GateLink::News& news) {
 // Whether a start may take longer: those behind it wait, too.
 bool ExecWatcher::MayTakeLonger(uint64_t since_ns) {
   HearGate();
-  const bool is_urgent = !held_.empty() || is_stopping();
+  const bool is_urgent = !held_.empty() || queue_.is_stopping();
   return MonotonicNs() < since_ns + (is_urgent ? kUrgentLoadNs : kLoadNs);
-}
-
-void ExecWatcher::NoteProblem(const Status& status) {
-  if (status.ok() || status.code() == StatusCode::kNotFound)
-    return;
-  const std::lock_guard lock(mutex_);
-  if (problems_.size() < kMaxProblems)
-    problems_.push_back(status.message());
-  else if (problems_.size() == kMaxProblems)
-    problems_.emplace_back("there were more problems of the kind; not all are shown");
 }
 
 // It is best traced before it gets its permission: then it stops as soon as it has become
@@ -260,7 +172,7 @@ AwaitedExec ExecWatcher::TraceExec(const HeldExec& held,
                                    TracedThread* thread) {
   const std::string before = ImageId(pid);
   if (MonotonicNs() >= held.until_ns) {
-    NoteProblem(CannotAttach(
+    queue_.NoteProblem(CannotAttach(
         pid,
         "it could not wait any longer: others of its name were slow to start; attach "
         "with -p"));
@@ -269,9 +181,9 @@ AwaitedExec ExecWatcher::TraceExec(const HeldExec& held,
   const Urgency urgency;  // it may run already
   gate_.Allow(held.serial, kSeizeNs);
   if (!thread->SeizeForExec(IsUnderSeccomp(held.tid), pid)) {
-    NoteProblem(IsDead(pid, pid)
-                    ? CannotAttach(pid, "it had ended when it could be traced")
-                    : SeizeError(held.tid, errno));
+    queue_.NoteProblem(IsDead(pid, pid)
+                           ? CannotAttach(pid, "it had ended when it could be traced")
+                           : SeizeError(held.tid, errno));
     return AwaitedExec::kGone;
   }
   gate_.Allow(held.serial, 0);
@@ -288,9 +200,9 @@ void ExecWatcher::CatchOne(const HeldExec& held) {
   const AwaitedExec exec = TraceExec(held, pid, may_wait, &thread);
   gate_.Done(held.serial);
   if (exec == AwaitedExec::kDone && filter_.matches(pid, held.path))
-    NoteProblem(PutClientIn(&thread, may_wait));
+    queue_.NoteProblem(PutClientIn(&thread, may_wait));
   if (exec == AwaitedExec::kTimedOut)
-    NoteProblem(LostRace(pid, "its exec took too long"));
+    queue_.NoteProblem(LostRace(pid, "its exec took too long"));
   if (exec != AwaitedExec::kGone)
     thread.Release();
 }
@@ -304,39 +216,25 @@ Status ExecWatcher::PutClientIn(TracedThread* thread,
     return filter_.reports_to_us(thread->tid());
   HPD_TRY_ASSIGN(std::unique_ptr<AttachedProcess> attached,
                  AttachedProcess::Place(thread->tid(), options_, &finder_, thread));
-  const auto caught = std::make_shared<Caught>(std::move(attached));
-  {
-    const std::lock_guard lock(mutex_);
-    if (is_stopping_)
-      return {};
-    caught_.push_back(caught);
-  }
-  Raise(caught_event_.get());
+  const auto caught = std::make_shared<CaughtProgram>(std::move(attached));
+  if (!queue_.Add(caught))
+    return {};
   if (!caught->WaitForDecision()) {
     caught->Conclude(LostRace(thread->tid(), "its start could not wait any longer"));
-    Raise(caught_event_.get());
+    queue_.Raise();
     return {};
   }
-  Status status = caught->process_->PutHooksInHeld(*thread);
+  Status status = caught->process().PutHooksInHeld(*thread);
   thread->Release();
   caught->Conclude(std::move(status));  // the session says what is wrong
-  Raise(caught_event_.get());
+  queue_.Raise();
   return {};
-}
-
-std::vector<std::shared_ptr<ExecWatcher::Caught>> ExecWatcher::TakeCaught() {
-  uint64_t count = 0;
-  const ssize_t ignored = read(caught_event_.get(), &count, sizeof(count));
-  static_cast<void>(ignored);
-  const std::lock_guard lock(mutex_);
-  return std::exchange(caught_, {});
 }
 
 std::vector<std::string> ExecWatcher::TakeProblems() {
   if (gate_.HasEnded())  // our thread may not have seen it yet
-    NoteEndOfGate();
-  const std::lock_guard lock(mutex_);
-  return std::exchange(problems_, {});
+    queue_.NoteEndOfGate();
+  return queue_.TakeProblems();
 }
 
 }  // namespace heapprofd

@@ -8,60 +8,26 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "attach/attached_process.h"
+#include "attach/gate/caught_program.h"
+#include "attach/gate/caught_queue.h"
 #include "attach/gate/exec_names.h"
 #include "attach/gate/gate_link.h"
 #include "attach/start/program_exec.h"
 #include "attach/thread/traced_thread.h"
-#include "base/scoped_fd.h"
 #include "base/status.h"
 
 namespace heapprofd {
 
 class ExecWatcher {
  public:
-  // A program that has been caught. It waits until Accept or Refuse is called, at most a
-  // second.
-  class Caught {
-   public:
-    explicit Caught(std::unique_ptr<AttachedProcess> process)
-        : process_(std::move(process)) {}
-
-    // Until Accept.
-    AttachedProcess& process() { return *process_; }
-
-    // Its shared memory is ready: the hooks go in.
-    void Accept();
-    void Refuse();
-
-    // How that went, once it has: then fd() is readable. With `process` if all is well.
-    std::optional<Status> TakeConclusion(std::unique_ptr<AttachedProcess>* process);
-
-   private:
-    friend class ExecWatcher;
-    enum class Decision : uint8_t { kNone, kAccept, kRefuse };
-
-    bool WaitForDecision();
-    void Conclude(Status status);
-
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    Decision decision_ = Decision::kNone;
-    bool is_concluded_ = false;
-    Status status_;
-    std::unique_ptr<AttachedProcess> process_;
-  };
-
   // Which programs to catch. The functions are called on a thread of the watcher.
   struct Filter {
     // Compared with the path of what is executed: the program's, or the script's.
@@ -102,12 +68,13 @@ class ExecWatcher {
   ExecWatcher& operator=(const ExecWatcher&) = delete;
 
   // Readable when something has been caught, or concluded.
-  int fd() const { return caught_event_.get(); }
+  int fd() const { return queue_.fd(); }
 
   // In a child that was forked: the gate must see when the parent is gone.
   void LeaveToParent() { gate_.Close(); }
 
-  std::vector<std::shared_ptr<Caught>> TakeCaught();
+  // They wait until they are accepted or refused, at most a second.
+  std::vector<std::shared_ptr<CaughtProgram>> TakeCaught() { return queue_.TakeCaught(); }
 
   // Programs that matched but could not be caught, one line each, so far.
   std::vector<std::string> TakeProblems();
@@ -140,24 +107,14 @@ class ExecWatcher {
                         TracedThread* thread);
   Status PutClientIn(TracedThread* thread, const std::function<bool()>& may_wait);
   bool MayTakeLonger(uint64_t since_ns);
-  bool is_stopping();
-  void NoteEndOfGate();
-  void NoteProblem(const Status& status);
 
   Filter filter_;
   AttachedProcess::Options options_;
-  ScopedFd caught_event_;
   // Of the catching thread.
   GateLink gate_;
   AllocatorFinder finder_;
   std::deque<HeldExec> held_;
-  std::mutex mutex_;  // guards all below
-  std::vector<std::shared_ptr<Caught>> caught_;
-  std::vector<std::string> problems_;
-  bool is_stopping_ = false;
-  bool is_end_noted_ = false;
-  bool is_over_ = false;  // the thread
-  std::condition_variable over_;
+  CaughtQueue queue_;  // of both threads
   std::thread catcher_;
 };
 

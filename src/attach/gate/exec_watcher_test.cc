@@ -98,13 +98,5 @@ TEST_F(ExecWatcherTest, ProblemsThatNobodyTakesHaveABound) {
   EXPECT_TRUE(watcher_->End([] {}).ok());
 }
 
-// Whoever has accepted it serves others meanwhile.
-TEST(CaughtTest, ThereIsNoConclusionUntilTheHooksAreIn) {
-  ExecWatcher::Caught caught(nullptr);
-  std::unique_ptr<AttachedProcess> process;
-  caught.Accept();
-  EXPECT_FALSE(caught.TakeConclusion(&process).has_value());
-}
-
 }  // namespace
 }  // namespace heapprofd

@@ -29,7 +29,7 @@ void CaughtStarts::Adopt() {
   TakeConclusions();
   if (watcher_ == nullptr)
     return;
-  for (const std::shared_ptr<ExecWatcher::Caught>& caught : watcher_->TakeCaught()) {
+  for (const std::shared_ptr<CaughtProgram>& caught : watcher_->TakeCaught()) {
     const Status status = AdoptOne(caught);
     if (status.ok())
       continue;
@@ -41,7 +41,7 @@ void CaughtStarts::Adopt() {
 }
 
 // The same process may have been a target as the program that it was before.
-Status CaughtStarts::AdoptOne(const std::shared_ptr<ExecWatcher::Caught>& caught) {
+Status CaughtStarts::AdoptOne(const std::shared_ptr<CaughtProgram>& caught) {
   SessionTargets& targets = context_->targets();
   const pid_t pid = caught->process().pid();
   targets.NoteExec(pid);

@@ -54,12 +54,12 @@ class CaughtStarts {
  private:
   // A program that was caught, and its hooks go in.
   struct Accepted {
-    std::shared_ptr<ExecWatcher::Caught> caught;
+    std::shared_ptr<CaughtProgram> caught;
     Target* target;
     uint64_t until_ns;  // then it is given up; CLOCK_MONOTONIC
   };
 
-  Status AdoptOne(const std::shared_ptr<ExecWatcher::Caught>& caught);
+  Status AdoptOne(const std::shared_ptr<CaughtProgram>& caught);
   void TakeConclusions();
   bool Conclude(const Accepted& accepted);
 
