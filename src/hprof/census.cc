@@ -313,7 +313,7 @@ void AddWhatIsNotDumped(const DumpFile& file, HeapCensus* census) {
   std::vector<bool> is_contended = {false};  // by row
   for (uint32_t row = 1; row < census->classes.size(); ++row) {
     HeapClass& type = census->classes[row];
-    const std::string name = file.ClassName(type.id);
+    const std::string name = file.names().ClassName(type.id);
     if (name == kClassClass)
       census->class_class = row;
     if (!census->layout.sizes_are_dumped)

@@ -1,14 +1,14 @@
-// The records of an hprof file: which heap dumps it has and where, and what names the
-// things in them. One file may have several dumps; a dump is one record or many segments.
+// The records of an hprof file: which heap dumps it has and where. One file may have
+// several dumps; a dump is one record or many segments.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/status.h"
+#include "hprof/dump_names.h"
 #include "hprof/heap_walk.h"
 
 namespace heapprofd::hprof {
@@ -18,12 +18,6 @@ struct HeapDump {
   bool is_segmented = false;
   bool is_ended = false;  // by its own end mark, or because it is one record
 };
-
-// "0x1f": an id, or another number that messages name so.
-std::string HexOf(uint64_t number);
-
-// "java/lang/String" and "[Ljava/lang/String;" as the language writes them.
-std::string JavaName(std::string_view name);
 
 class DumpFile {
  public:
@@ -43,20 +37,8 @@ class DumpFile {
   // Where the file was cut or cannot be read further, in words; empty: nowhere.
   const std::string& damage() const { return damage_; }
 
-  // Empty: there is none.
-  std::string_view StringOf(uint64_t id) const;
-
-  // As the language writes it; "class 0x1234" when the file does not name it.
-  std::string ClassName(uint64_t class_id) const;
-
-  bool HasName(uint64_t class_id) const;
-
-  // The ids of what a thread was doing, innermost first. `thread` is its number in the
-  // dump. Empty: the file does not tell.
-  std::vector<uint64_t> StackOf(uint32_t thread) const;
-
-  // "java.lang.Object.wait(Object.java:338)"
-  std::string DescribeFrame(uint64_t id) const;
+  // What names the things in the dumps.
+  const DumpNames& names() const { return names_; }
 
   // What ended a walk that is not whole.
   std::string DescribeWalk(const WalkResult& walk) const;
@@ -66,8 +48,6 @@ class DumpFile {
   }
 
  private:
-  using NamedIds = std::vector<std::pair<uint64_t, std::string_view>>;
-
   Status ReadHeader(const std::string& name);
   void ReadRecords();
   // Where the next record begins; nullptr: nowhere.
@@ -76,8 +56,6 @@ class DumpFile {
   const uint8_t* ReadOpenHeap(HeapRange range);
   const uint8_t* BehindOvershoot(const uint8_t* at) const;
   HeapRange RangeOf(const uint8_t* body, uint8_t tag, uint64_t length) const;
-  void ReadName(const uint8_t* body, uint8_t tag, uint64_t length);
-  void ReadStack(const uint8_t* body, uint8_t tag, uint64_t length);
 
   std::string_view bytes_;
   const uint8_t* end_ = nullptr;
@@ -86,11 +64,7 @@ class DumpFile {
   uint64_t time_ms_ = 0;
   std::vector<HeapDump> dumps_;
   std::string damage_;
-  NamedIds strings_;                                          // sorted
-  std::vector<std::pair<uint64_t, uint64_t>> class_names_;    // class, string; sorted
-  std::vector<std::pair<uint64_t, uint64_t>> class_serials_;  // number, class; sorted
-  NamedIds frames_;  // bodies of records, by the frames' ids; sorted
-  NamedIds stacks_;  // bodies of records, by the threads' numbers; sorted
+  DumpNames names_;
 };
 
 }  // namespace heapprofd::hprof

@@ -37,18 +37,6 @@ std::string Row(const std::vector<HistogramRow>& rows, const std::string& name) 
   return "none";
 }
 
-TEST(JavaNameTest, IsTheLanguages) {
-  EXPECT_EQ(JavaName("java/lang/String"), "java.lang.String");
-  EXPECT_EQ(JavaName("[B"), "byte[]");
-  EXPECT_EQ(JavaName("[[J"), "long[][]");
-  EXPECT_EQ(JavaName("[Ljava/lang/String;"), "java.lang.String[]");
-  EXPECT_EQ(JavaName("byte[]"), "byte[]");
-  EXPECT_EQ(JavaName("B"), "B");
-  EXPECT_EQ(JavaName("A$$Lambda$1+0x00007f"), "A$$Lambda$1/0x00007f");
-  EXPECT_EQ(JavaName("["), "[]");
-  EXPECT_EQ(JavaName(""), "");
-}
-
 class EveryIdSize : public testing::TestWithParam<uint32_t> {};
 
 INSTANTIATE_TEST_SUITE_P(DumpFileTest, EveryIdSize, testing::Values(4u, 8u));

@@ -136,7 +136,7 @@ class ObjectFinder : public HeapVisitor {
       return pattern.Matches(name);
     };
     for (uint32_t row = 0; row < classes_.size(); ++row)
-      is_meant_.push_back(is_meant(file_.ClassName(classes_[row].id)));
+      is_meant_.push_back(is_meant(file_.names().ClassName(classes_[row].id)));
     for (uint8_t type = 0; type < kBasicTypeCount; ++type)
       is_meant_.push_back(is_meant(PrimitiveArrayName(type)));
     are_classes_meant_ = is_meant(std::string(kClassClass));
@@ -169,7 +169,7 @@ class ObjectFinder : public HeapVisitor {
       if (!Meets(record, row, i))
         return;
     }
-    Use(record.id, file_.ClassName(record.class_id),
+    Use(record.id, file_.names().ClassName(record.class_id),
         classes_.InstanceBytes(row, census_.layout));
   }
 
@@ -178,7 +178,8 @@ class ObjectFinder : public HeapVisitor {
     if (row == UINT32_MAX || !is_meant_[row] || !query_.conditions.empty())
       return;
     const uint64_t bytes = uint64_t{record.length} * census_.layout.reference_bytes;
-    Use(record.id, file_.ClassName(record.class_id), ArrayBytes(bytes, census_.layout));
+    Use(record.id, file_.names().ClassName(record.class_id),
+        ArrayBytes(bytes, census_.layout));
   }
 
   void PrimitiveArray(const PrimitiveArrayRecord& record) {
@@ -232,13 +233,14 @@ class ObjectFinder : public HeapVisitor {
     layouts.ForEachField(
         row, classes_[row].most_bytes,
         [&](uint32_t declaring, const uint8_t* field, uint8_t type, uint32_t offset) {
-          const std::string_view name = file_.StringOf(GetId(field, id_bytes_));
+          const std::string_view name = file_.names().StringOf(GetId(field, id_bytes_));
           const std::string& wanted = condition.field;
           const bool is_meant =
-              wanted == name ||
-              (wanted.size() > name.size() && wanted.ends_with(name) &&
-               wanted ==
-                   file_.ClassName(classes_[declaring].id).append(1, '.').append(name));
+              wanted == name || (wanted.size() > name.size() && wanted.ends_with(name) &&
+                                 wanted == file_.names()
+                                               .ClassName(classes_[declaring].id)
+                                               .append(1, '.')
+                                               .append(name));
           if (is_meant && places->size() == kMostNamesakes)
             found_.has_all_fields = false;
           else if (is_meant)

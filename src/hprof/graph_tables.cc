@@ -195,8 +195,8 @@ class ReferenceRows : public HeapVisitor {
 
   // "java.util.HashMap.table".
   StringId NameOf(uint64_t class_id, const uint8_t* field) {
-    const std::string_view own = file_.StringOf(GetId(field, id_bytes_));
-    const std::string name = file_.ClassName(class_id).append(1, '.').append(own);
+    const std::string_view own = file_.names().StringOf(GetId(field, id_bytes_));
+    const std::string name = file_.names().ClassName(class_id).append(1, '.').append(own);
     if (name.size() > name_bytes_left_) {
       has_short_names_ = true;
       return builder_.Intern(own);

@@ -32,7 +32,7 @@ std::vector<HistogramRow> MakeHistogram(const DumpFile& file, const HeapCensus& 
   for (uint32_t row = 0; row < classes.size(); ++row) {
     const HeapClass& type = classes[row];
     if (type.instances + type.arrays.count > 0)
-      rows.push_back({file.ClassName(type.id), type.instances + type.arrays.count,
+      rows.push_back({file.names().ClassName(type.id), type.instances + type.arrays.count,
                       type.instances * classes.InstanceBytes(row, census.layout) +
                           type.arrays.Bytes(true, census.layout)});
   }

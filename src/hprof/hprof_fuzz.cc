@@ -96,7 +96,7 @@ void CheckGraph(const DumpFile& file, const HeapDump& dump) {
   for (const HeapThread& thread : ThreadsOf(file, dump, heap)) {
     HPD_CHECK(thread.object < heap.graph.object_count());
     for (const ThreadFrame& frame : thread.frames)
-      HPD_CHECK(!file.DescribeFrame(frame.id).empty());
+      HPD_CHECK(!file.names().DescribeFrame(frame.id).empty());
   }
   for (const GraphRoot& root : heap.graph.roots())
     HPD_CHECK(RootName(heap.roots[root.kind].tag) != nullptr);

@@ -98,7 +98,7 @@ class GraphLoader : public HeapVisitor {
   void FindFinalizers(const DumpFile& file) {
     for (uint32_t row = 0; row < classes_.size(); ++row) {
       if (classes_[row].instances == 0 ||
-          file.ClassName(classes_[row].id) != "java.lang.ref.Finalizer")
+          file.names().ClassName(classes_[row].id) != "java.lang.ref.Finalizer")
         continue;
       finalizer_row_ = row;
       fields_.FindFields(row, {{"referent", kObject, &referent_},
@@ -166,9 +166,11 @@ class GraphLoader : public HeapVisitor {
 void AddTypes(const DumpFile& file, HeapGraph* heap) {
   const ClassTable& classes = heap->census.classes;
   const bool has_class_class = heap->census.class_class != 0;
-  heap->graph.AddType(has_class_class ? file.ClassName(0) : std::string(kClassClass));
+  heap->graph.AddType(has_class_class ? file.names().ClassName(0)
+                                      : std::string(kClassClass));
   for (uint32_t row = 1; row < classes.size(); ++row)
-    heap->graph.AddType(file.ClassName(classes[row].id), heap->ids.Find(classes[row].id));
+    heap->graph.AddType(file.names().ClassName(classes[row].id),
+                        heap->ids.Find(classes[row].id));
   for (uint8_t type = 0; type < kBasicTypeCount; ++type)
     heap->graph.AddType(PrimitiveArrayName(type));
 }

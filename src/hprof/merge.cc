@@ -44,7 +44,7 @@ struct ClassNamer : HeapVisitor {
 
   void Class(const ClassRecord& record) {
     ++classes;
-    if (head.HasName(record.id))
+    if (head.names().HasName(record.id))
       ++named;
   }
 

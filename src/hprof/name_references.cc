@@ -89,7 +89,7 @@ class ReferenceNamer : public HeapVisitor {
   }
 
   std::string NameAt(const uint8_t* field) const {
-    return std::string(file_.StringOf(GetId(field, id_bytes_)));
+    return std::string(file_.names().StringOf(GetId(field, id_bytes_)));
   }
 
   const DumpFile& file_;

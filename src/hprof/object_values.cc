@@ -116,8 +116,8 @@ class ValueReader : public HeapVisitor {
   bool HasRoom() { return found_->count++ < most_; }
 
   std::string NameOf(uint64_t class_id, const uint8_t* field) const {
-    const std::string_view own = file_.StringOf(GetId(field, id_bytes_));
-    return file_.ClassName(class_id).substr(0, kMaxValueName) + "." +
+    const std::string_view own = file_.names().StringOf(GetId(field, id_bytes_));
+    return file_.names().ClassName(class_id).substr(0, kMaxValueName) + "." +
            std::string(own.substr(0, kMaxValueName));
   }
 

@@ -29,11 +29,11 @@ std::map<uint32_t, HeapThread> FromRoots(const DumpFile& file, const HeapGraph& 
       threads[record.thread].object = root.object;
   }
   for (auto& [serial, thread] : threads) {
-    for (const uint64_t frame : file.StackOf(serial))
+    for (const uint64_t frame : file.names().StackOf(serial))
       thread.frames.push_back({frame, {}});
     thread.ran_out_of_memory =
         !thread.frames.empty() &&
-        file.DescribeFrame(thread.frames[0].id).starts_with(kOutOfMemory);
+        file.names().DescribeFrame(thread.frames[0].id).starts_with(kOutOfMemory);
   }
   for (const GraphRoot& root : heap.graph.roots()) {
     const RootRecord& record = heap.roots[root.kind];
@@ -92,8 +92,8 @@ class ThreadNames : public HeapVisitor {
         row, record.byte_count,
         [&](uint32_t at, const uint8_t* field, uint8_t type, uint32_t offset) {
           if (type == kObject && uint64_t{offset} + id_bytes_ <= record.byte_count &&
-              file_.StringOf(GetId(field, id_bytes_)) == "name" &&
-              file_.ClassName(classes_[at].id) == "java.lang.Thread")
+              file_.names().StringOf(GetId(field, id_bytes_)) == "name" &&
+              file_.names().ClassName(classes_[at].id) == "java.lang.Thread")
             id = GetId(record.values + offset, id_bytes_);
         });
     return id;

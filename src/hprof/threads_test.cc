@@ -58,7 +58,7 @@ class ThreadsTest : public testing::TestWithParam<uint32_t> {
     methods_.clear();
     for (const HeapThread& thread : threads) {
       for (const ThreadFrame& frame : thread.frames)
-        methods_.push_back(file.value().DescribeFrame(frame.id));
+        methods_.push_back(file.value().names().DescribeFrame(frame.id));
     }
     return threads;
   }

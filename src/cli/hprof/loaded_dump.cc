@@ -25,8 +25,8 @@ class HeapOfDump : public LoadedHeap {
   std::string ObjectName(uint32_t object) const override {
     const std::string& name = graph().types()[graph().TypeOf(object)].name;
     const uint64_t id = heap_.ids.IdOf(object);
-    return name == kClassClass && from_.file.HasName(id)
-               ? "class " + from_.file.ClassName(id)
+    return name == kClassClass && from_.file.names().HasName(id)
+               ? "class " + from_.file.names().ClassName(id)
                : name;
   }
 

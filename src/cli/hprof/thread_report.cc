@@ -29,7 +29,7 @@ json JsonOfThread(const Examined& examined,
                   const hprof::HeapThread& thread) {
   json frames = json::array();
   for (const hprof::ThreadFrame& frame : thread.frames)
-    frames.push_back({{"method", opened.source->file.DescribeFrame(frame.id)},
+    frames.push_back({{"method", opened.source->file.names().DescribeFrame(frame.id)},
                       {"locals", JsonOfLocals(examined, frame.locals)}});
   return {{"name", thread.name},
           {"object", JsonOf(examined, thread.object)},
@@ -63,7 +63,7 @@ void PrintThread(const Examined& examined,
     Print(stdout, "    ran out of memory: it makes an OutOfMemoryError\n");
   for (const hprof::ThreadFrame& frame : thread.frames) {
     Print(stdout, "    at %s\n",
-          Printable(opened.source->file.DescribeFrame(frame.id)).c_str());
+          Printable(opened.source->file.names().DescribeFrame(frame.id)).c_str());
     PrintLocals(examined, frame.locals);
   }
   if (!thread.other_locals.empty()) {

@@ -10,7 +10,7 @@ FieldLayouts::FieldLayouts(const DumpFile& file,
                            Holding holding)
     : file_(file), classes_(classes), id_bytes_(file.id_bytes()) {
   for (uint32_t row = 0; row < classes_.size(); ++row) {
-    const std::string name = file_.ClassName(classes_[row].id);
+    const std::string name = file_.names().ClassName(classes_[row].id);
     const bool is_soft = name == "java.lang.ref.SoftReference";
     const bool is_weaker = name == "java.lang.ref.WeakReference" ||
                            name == "java.lang.ref.PhantomReference" ||
@@ -36,7 +36,7 @@ void FieldLayouts::Add(uint32_t row) {
                [&](uint32_t at, const uint8_t* field, uint8_t type, uint32_t offset) {
                  const bool is_weak_field =
                      is_weak && is_reference_[at] &&
-                     file_.StringOf(GetId(field, id_bytes_)) == "referent";
+                     file_.names().StringOf(GetId(field, id_bytes_)) == "referent";
                  if (type == kObject && !is_weak_field)
                    offsets_.push_back(offset);
                });
@@ -46,7 +46,8 @@ void FieldLayouts::FindFields(uint32_t row,
                               std::initializer_list<WantedField> wanted) const {
   ForEachField(row, classes_[row].most_bytes,
                [&](uint32_t, const uint8_t* field, uint8_t type, uint32_t offset) {
-                 const std::string_view name = file_.StringOf(GetId(field, id_bytes_));
+                 const std::string_view name =
+                     file_.names().StringOf(GetId(field, id_bytes_));
                  for (const WantedField& one : wanted) {
                    if (name == one.name && type == one.type)
                      *one.offset = offset;

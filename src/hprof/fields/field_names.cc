@@ -5,7 +5,7 @@
 namespace heapprofd::hprof {
 
 std::string_view FieldNames::Of(const uint8_t* field, uint32_t declaring) {
-  const std::string_view own = file_.StringOf(GetId(field, file_.id_bytes()));
+  const std::string_view own = file_.names().StringOf(GetId(field, file_.id_bytes()));
   if (declaring == kNoRow)
     return own;
   const auto known = names_.find(field);
@@ -13,7 +13,8 @@ std::string_view FieldNames::Of(const uint8_t* field, uint32_t declaring) {
     return known->second;
   if (unnamed_.contains(declaring))
     return own;
-  std::string name = file_.ClassName(classes_[declaring].id) + "." + std::string(own);
+  std::string name =
+      file_.names().ClassName(classes_[declaring].id) + "." + std::string(own);
   if (name.size() > bytes_left_) {
     unnamed_.insert(declaring);
     return own;

@@ -43,7 +43,7 @@ void AppendUtf8(uint32_t character, std::string* text) {
 }  // namespace
 
 bool IsStringClass(const DumpFile& file, const ClassTable& classes, uint32_t row) {
-  return file.ClassName(classes[row].id) == "java.lang.String";
+  return file.names().ClassName(classes[row].id) == "java.lang.String";
 }
 
 uint32_t RowOfStringClass(const DumpFile& file, const ClassTable& classes) {
