@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "base/row_index.h"
+#include "query/graph_node_names.h"
 
 namespace heapprofd {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 class GraphTreeBuilder {
  public:
   GraphTreeBuilder(const ImportedTrace& trace, const GraphTreeOptions& options)
-      : trace_(trace), tables_(trace.heap_graph), options_(options) {}
+      : tables_(trace.heap_graph), options_(options), names_(trace) {}
 
   void Add(uint32_t graph, const ObjectTree& objects) {
     graph_ = graph;
@@ -40,7 +40,7 @@ class GraphTreeBuilder {
                    nodes_[node].children.rend());
     }
     AddCumulative(&made_.tree);
-    made_.tree.names = names_;
+    made_.tree.names = names_.pool();
     return std::move(made_);
   }
 
@@ -59,31 +59,6 @@ class GraphTreeBuilder {
   };
 
   using Key = std::tuple<uint32_t, StringId, HeapRootType, HeapType, bool>;
-
-  StringId ClassName(uint32_t object) {
-    const uint32_t type = tables_.objects.type[object];
-    class_names_.resize(tables_.classes.size(), kNoId);
-    if (class_names_[type] == kNoId) {
-      class_names_[type] = names_->Intern(trace_.Text(tables_.classes[type].ShownName()));
-    }
-    return class_names_[type];
-  }
-
-  // Made once for all objects of a name, which may be long.
-  StringId RootName(StringId name, HeapRootType type) {
-    const auto [known, is_new] = root_names_.try_emplace({name, type}, kEmptyString);
-    if (is_new)
-      known->second =
-          names_->Intern(std::string(names_->Get(name)) + " [" + NameOf(type) + "]");
-    return known->second;
-  }
-
-  StringId NativeName(StringId name) {
-    const auto [known, is_new] = native_names_.try_emplace(name, kEmptyString);
-    if (is_new)
-      known->second = names_->Intern("[native] " + std::string(names_->Get(name)));
-    return known->second;
-  }
 
   void AddObject(uint32_t object, uint32_t parent_object) {
     const HeapObjectTable& objects = tables_.objects;
@@ -108,11 +83,11 @@ class GraphTreeBuilder {
   uint32_t NodeOfObject(uint32_t object, uint32_t above) {
     Node node;
     node.parent = above;
-    node.name = ClassName(object);
+    node.name = names_.OfClass(tables_.objects.type[object]);
     if (above == kNoId) {
       node.root_type = tables_.objects.root_type[object];
       if (options_.naming == GraphNaming::kFlamegraph)
-        node.name = RootName(node.name, node.root_type);
+        node.name = names_.OfRoot(node.name, node.root_type);
     } else if (options_.naming == GraphNaming::kClasses &&
                nodes_[above].name == node.name) {
       return above;
@@ -125,7 +100,7 @@ class GraphTreeBuilder {
   void AddNative(uint32_t object, uint32_t owner) {
     Node node;
     node.parent = owner;
-    node.name = NativeName(nodes_[owner].name);
+    node.name = names_.OfNative(nodes_[owner].name);
     node.root_type = options_.naming == GraphNaming::kClasses ? nodes_[owner].root_type
                                                               : HeapRootType::kNone;
     node.is_native = true;
@@ -182,31 +157,17 @@ class GraphTreeBuilder {
     made_.path_hashes.push_back(PathHash(node, row.parent));
   }
 
-  uint64_t NameHash(StringId name) {
-    const auto [known, is_new] = name_hashes_.try_emplace(name, 0);
-    if (is_new) {
-      for (const char c : names_->Get(name))
-        known->second = Mix(known->second ^ static_cast<uint8_t>(c)) + 1;
-    }
-    return known->second;
-  }
-
   uint64_t PathHash(const Node& node, uint32_t parent_row) {
     const uint64_t above = parent_row == kNoId ? 0 : made_.path_hashes[parent_row];
     const auto kinds = static_cast<uint64_t>(node.root_type) << 8 |
                        static_cast<uint64_t>(node.heap_type) << 16 |
                        static_cast<uint64_t>(node.is_native) << 24;
-    return Mix(Mix(above ^ NameHash(node.name)) ^ kinds);
+    return Mix(Mix(above ^ names_.HashOf(node.name)) ^ kinds);
   }
 
-  const ImportedTrace& trace_;
   const HeapGraphTables& tables_;
   const GraphTreeOptions options_;
-  std::shared_ptr<StringPool> names_ = std::make_shared<StringPool>();
-  std::vector<StringId> class_names_;  // by class, in names_; kNoId: not asked for yet
-  std::map<std::pair<StringId, HeapRootType>, StringId> root_names_;
-  std::map<StringId, StringId> native_names_;
-  std::map<StringId, uint64_t> name_hashes_;
+  GraphNodeNames names_;
   std::vector<Node> nodes_;  // parents first
   std::vector<uint32_t> top_;
   GraphTree made_;
