@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "object_graph/link_eval_forest.h"
+
 namespace heapprofd {
 namespace {
 
@@ -175,11 +177,7 @@ class DominatorFinder {
 
   Status FindSemidominators() {
     const auto count = static_cast<uint32_t>(object_of_.size());
-    label_.ReserveForRandomAccess(count);
-    ancestor_.ReserveForRandomAccess(count);
-    for (uint32_t node = 0; node < count; ++node)
-      label_.push_back(node);
-    ancestor_.resize(count, kNone);
+    LinkEvalForest forest(semi_.span());
     for (uint32_t node = count; node-- > 1;) {
       if (node % kStepsPerCancelCheck == 0 && cancelled_)
         return Cancelled();
@@ -187,38 +185,18 @@ class DominatorFinder {
       for (uint32_t at = first_edge_[node]; semi != 0 && at < first_edge_[node + 1];
            ++at) {
         const uint32_t from = predecessors_[at];
-        semi = std::min(semi, from < node ? from : semi_[Evaluate(from)]);
+        semi = std::min(semi, from < node ? from : semi_[forest.Evaluate(from)]);
       }
       semi_[node] = semi;
-      ancestor_[node] = parent_[node];
+      forest.Link(node, parent_[node]);
     }
     predecessors_ = Column<uint32_t>();
     first_edge_ = Column<uint32_t>();
     return {};
   }
 
-  // The node with the least semidominator on the path from `node` to the root of its tree
-  // in the forest, that root left out. Shortens the paths.
-  uint32_t Evaluate(uint32_t node) {
-    if (ancestor_[node] == kNone)
-      return label_[node];
-    path_.clear();
-    for (uint32_t i = node; ancestor_[ancestor_[i]] != kNone; i = ancestor_[i])
-      path_.push_back(i);
-    for (; !path_.empty(); path_.pop_back()) {
-      const uint32_t i = path_.back();
-      const uint32_t above = ancestor_[i];
-      if (semi_[label_[above]] < semi_[label_[i]])
-        label_[i] = label_[above];
-      ancestor_[i] = ancestor_[above];
-    }
-    return label_[node];
-  }
-
   // In place of the parents.
   void FindImmediateDominators() {
-    label_ = Column<uint32_t>();
-    ancestor_ = Column<uint32_t>();
     for (uint32_t node = 1; node < parent_.size(); ++node) {
       uint32_t dominator = parent_[node];
       while (dominator > semi_[node])
@@ -278,9 +256,6 @@ class DominatorFinder {
   Column<Edge> edges_;
   Column<uint32_t> first_edge_;
   Column<uint32_t> predecessors_;
-  Column<uint32_t> label_;
-  Column<uint32_t> ancestor_;
-  Column<uint32_t> path_;
 };
 
 }  // namespace
