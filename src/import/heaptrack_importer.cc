@@ -7,41 +7,20 @@
 // Functions of an address: the innermost inlined one first. LENGTH is there from format 3
 // on. Facts: recordings of heaptrack 1.4.
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <vector>
 
 #include "base/text.h"
 #include "import/formats.h"
+#include "import/heaptrack_strings.h"
 #include "import/line_reader.h"
+#include "import/number_reader.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr size_t kMaxRows = size_t{1} << 28;  // of one kind, against hostile files
 constexpr uint64_t kSizedStrings = 3;         // file format
-
-class NumberReader {
- public:
-  explicit NumberReader(std::string_view text) : text_(text) {}
-
-  std::optional<uint64_t> Next() {
-    while (text_.starts_with(' '))
-      text_.remove_prefix(1);
-    uint64_t value = 0;
-    const auto [end, error] =
-        std::from_chars(text_.data(), text_.data() + text_.size(), value, 16);
-    if (error != std::errc() || text_.empty())
-      return std::nullopt;
-    text_.remove_prefix(static_cast<size_t>(end - text_.data()));
-    return value;
-  }
-
-  std::string_view rest() const { return text_; }
-
- private:
-  std::string_view text_;
-};
 
 // What was allocated at one stack.
 struct StackTotals {
@@ -59,8 +38,9 @@ struct AllocationKind {
 class HeaptrackImporter {
  public:
   HeaptrackImporter(const std::string& name, TraceBuilder& builder)
-      : builder_(builder), upid_(AddNamedProcess(FileName(name), builder)) {
-    strings_.push_back(kEmptyString);
+      : builder_(builder),
+        upid_(AddNamedProcess(FileName(name), builder)),
+        strings_(&builder) {
     frames_.push_back(kNoId);
     callsites_.push_back(kNoId);
     totals_.emplace_back();
@@ -69,8 +49,8 @@ class HeaptrackImporter {
   // kCorrupt for a recording that has not been interpreted.
   Status AddLine(std::string_view line, bool* is_bad) {
     *is_bad = false;
-    if (pending_bytes_ > 0) {
-      ContinueString(line);
+    if (strings_.is_open()) {
+      strings_.Continue(line);
       return {};
     }
     if (line.size() < 2 || line[1] != ' ')
@@ -87,7 +67,7 @@ class HeaptrackImporter {
         page_size_ = numbers.Next().value_or(page_size_);
         break;
       case 's':
-        *is_bad = !AddString(line.substr(2));
+        *is_bad = !strings_.Add(line.substr(2));
         break;
       case 'i':
         *is_bad = !AddAddress(numbers);
@@ -151,7 +131,7 @@ class HeaptrackImporter {
   bool SetVersion(NumberReader& numbers) {
     const std::optional<uint64_t> program = numbers.Next();
     const std::optional<uint64_t> format = numbers.Next();
-    format_ = format.value_or(1);
+    strings_.set_have_lengths(format.value_or(1) >= kSizedStrings);
     return program.has_value();
   }
 
@@ -161,53 +141,16 @@ class HeaptrackImporter {
     process.name = builder_.Intern(command.substr(0, command.find(' ')));
   }
 
-  bool AddString(std::string_view text) {
-    if (strings_.size() >= kMaxRows)
-      return false;
-    if (format_ < kSizedStrings) {
-      strings_.push_back(builder_.Intern(text));
-      return true;
-    }
-    NumberReader numbers(text);
-    const std::optional<uint64_t> size = numbers.Next();
-    std::string_view rest = numbers.rest();
-    if (!size || !rest.starts_with(' ') || *size > LineReader::kMaxLineBytes)
-      return false;
-    rest.remove_prefix(1);
-    if (rest.size() < *size) {  // it goes on in the next line
-      pending_ = std::string(rest) + "\n";
-      pending_bytes_ = *size;
-      return true;
-    }
-    strings_.push_back(builder_.Intern(rest.substr(0, *size)));
-    return true;
-  }
-
-  void ContinueString(std::string_view line) {
-    pending_ += line;
-    if (pending_.size() < pending_bytes_) {
-      pending_ += "\n";
-      return;
-    }
-    strings_.push_back(
-        builder_.Intern(std::string_view(pending_).substr(0, pending_bytes_)));
-    pending_bytes_ = 0;
-  }
-
-  StringId StringAt(std::optional<uint64_t> index) const {
-    return index && *index < strings_.size() ? strings_[*index] : kEmptyString;
-  }
-
   bool AddAddress(NumberReader& numbers) {
     if (frames_.size() >= kMaxRows)
       return false;
     const std::optional<uint64_t> address = numbers.Next();
     const std::optional<uint64_t> module = numbers.Next();
     ImportedMapping mapping;
-    mapping.name = StringAt(module);
+    mapping.name = strings_.At(module);
     const std::optional<uint64_t> function = numbers.Next();
     const uint32_t frame = builder_.InternFrame(
-        StringAt(function), builder_.InternMapping(mapping), address.value_or(0));
+        strings_.At(function), builder_.InternMapping(mapping), address.value_or(0));
     frames_.push_back(frame);
     if (function && frame != kNoId && builder_.trace().frames.symbol_set[frame] == kNoId)
       AddFunctions(frame, *function, numbers);
@@ -218,11 +161,11 @@ class HeaptrackImporter {
     std::optional<uint64_t> function = first_function;
     uint32_t set = kNoId;
     while (function) {
-      const StringId file = StringAt(numbers.Next());
+      const StringId file = strings_.At(numbers.Next());
       const uint64_t line = numbers.Next().value_or(0);
-      set =
-          builder_.AddSymbol(set, StringAt(function), file == kEmptyString ? kNoId : file,
-                             static_cast<uint32_t>(std::min<uint64_t>(line, UINT32_MAX)));
+      set = builder_.AddSymbol(
+          set, strings_.At(function), file == kEmptyString ? kNoId : file,
+          static_cast<uint32_t>(std::min<uint64_t>(line, UINT32_MAX)));
       function = numbers.Next();
     }
     builder_.trace().frames.symbol_set[frame] = set;
@@ -296,19 +239,16 @@ class HeaptrackImporter {
 
   TraceBuilder& builder_;
   uint32_t upid_;
-  uint64_t format_ = 1;
   uint64_t page_size_ = 4096;
   uint64_t now_ms_ = 0;
   int64_t live_ = 0;  // bytes, now
   int64_t peak_ = 0;
   int64_t peak_ts_ = 0;
-  std::vector<StringId> strings_;
+  HeaptrackStrings strings_;
   std::vector<uint32_t> frames_;     // address -> frame
   std::vector<uint32_t> callsites_;  // stack -> callsite
   std::vector<StackTotals> totals_;  // by stack
   std::vector<AllocationKind> kinds_;
-  std::string pending_;  // a string with line breaks
-  size_t pending_bytes_ = 0;
 };
 
 }  // namespace
