@@ -106,8 +106,14 @@ class Figures(unittest.TestCase):
         self.assertGreater(int(recording.dumps()[-2][1]), recording.cold)
 
     def test_a_program_that_runs_is_looked_at_as_well(self):
+        self.attach(user=0)
+
+    def test_root_looks_at_another_users_program(self):
+        self.attach(user=NOBODY)
+
+    def attach(self, user):
         with tempfile.TemporaryDirectory() as folder, \
-                subprocess.Popen([PROGRAM, str(END_S)], stdout=subprocess.PIPE, text=True) as program:
+                subprocess.Popen([PROGRAM, str(END_S)], stdout=subprocess.PIPE, text=True, user=user, group=user) as program:
             cold = int(program.stdout.readline().split()[0])
             with subprocess.Popen([HEAP_PROFILE, "--no-report", "--idle-allocations", "-d", "15000", "-o", f"{folder}/out", "-p", str(program.pid)],
                                   stderr=subprocess.PIPE, text=True) as recording:
