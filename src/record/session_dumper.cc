@@ -52,10 +52,10 @@ void SessionDumper::AskAllocatorsOf(Session& session) {
 // Those for which there is no time have what was found before.
 void SessionDumper::LookForIdle(Session& session, Target& target, uint64_t end_ns) {
   while (target.is_recording() &&
-         !target.recorder().LookForIdle(IdleMemory::Occasion::kDump, kDrainNs)) {
+         !target.recorder().idle().Look(IdleMemory::Occasion::kDump, kDrainNs)) {
     ServeOthers(session);
     if (MonotonicNs() >= end_ns && target.is_recording())
-      return target.recorder().DropIdleLook();
+      return target.recorder().idle().Drop();
   }
 }
 

@@ -42,7 +42,7 @@ Status SessionTargets::CheckRoom(pid_t pid) const {
 LiveTarget& SessionTargets::Add(std::unique_ptr<Target> target, ScopedFd pidfd) {
   target->recorder().set_events(events_);
   target->requests().set_budget(&requested_dumps_, target->user());
-  if (const std::string& note = target->recorder().idle_note();
+  if (const std::string& note = target->recorder().idle().note();
       !note.empty() && !std::exchange(has_told_idle_, true))
     problems_(note);
   loop_.NoteNews();
@@ -193,9 +193,9 @@ void SessionTargets::ReadAllRings(const std::function<void()>& between) {
 void SessionTargets::LookForIdle(const std::function<void()>& between) {
   const uint64_t deadline = MonotonicNs() + kStopNs;
   for (const LiveTarget& live : live_) {
-    TargetRecorder& recorder = live.target->recorder();
+    IdleLooks& idle = live.target->recorder().idle();
     while (!live.has_ended() && MonotonicNs() < deadline &&
-           !recorder.LookForIdle(IdleMemory::Occasion::kEnd, kStopTurnNs)) {
+           !idle.Look(IdleMemory::Occasion::kEnd, kStopTurnNs)) {
       if (between)
         between();
     }

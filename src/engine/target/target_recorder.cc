@@ -22,20 +22,6 @@ std::unique_ptr<SharedMemory> Configured(std::unique_ptr<SharedMemory> memory,
   return memory;
 }
 
-std::optional<IdleMemory> IdleMemoryOf(pid_t pid,
-                                       const SessionConfig& config,
-                                       std::string* note) {
-  if (!config.idle_allocations)
-    return {};
-  Result<IdlePages::Files> files = IdlePages::Open(pid);
-  *note = files.ok() ? IdlePages::Caveat() : files.status().message();
-  if (!files.ok())
-    return {};
-  const bool looks_between = config.dumps.interval_ms == 0;
-  return IdleMemory(IdlePages(pid, std::move(files).value()), looks_between,
-                    MonotonicNs());
-}
-
 }  // namespace
 
 TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
@@ -52,14 +38,16 @@ TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
                .reader = &ring_.reader(),
                .code = kept.code,
                .clock = kept.clock}),
-      idle_(IdleMemoryOf(kept.profile->process.pid, config, &idle_note_)),
+      idle_(IdleLooks::Of(kept.profile->process.pid,
+                          config,
+                          {.heap = &heaps_.malloc_heap(), .account = kept.account})),
       dumper_({.profile = kept.profile,
                .memory = memory_.get(),
                .heaps = &heaps_,
                .ring = &ring_,
                .code = kept.code,
                .children = kept.children,
-               .idle = idle_ ? &*idle_ : nullptr,
+               .idle = idle_.memory(),
                .lists_blocks = config.list_live_blocks}),
       handler_({.profile = kept.profile,
                 .clock = kept.clock,
@@ -73,7 +61,7 @@ TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
       observer_(kept.profile->process.pid, memory_.get(), &kept.profile->memory) {
   account_->Begin({.heaps = &heaps_,
                    .stacks = &stacks_,
-                   .idle = idle_ ? &*idle_ : nullptr,
+                   .idle = idle_.memory(),
                    .max_live_samples = config.max_live_samples});
   stacks_.ShowRegions();
 }
@@ -93,30 +81,6 @@ bool TargetRecorder::DrainRest(uint64_t end, bool writers_gone, uint64_t turn_ns
          !ring_.is_behind();
 }
 
-bool TargetRecorder::LookForIdle(IdleMemory::Occasion occasion, uint64_t turn_ns) {
-  if (!idle_)
-    return true;
-  if (!idle_->is_looking() && !account_->HasRoomFor(IdleMemory::kMaxBytes)) {
-    idle_->Forget();
-    return true;
-  }
-  const uint64_t now = MonotonicNs();
-  const bool is_done = idle_->Look(heaps_.malloc_heap(), occasion, now, now + turn_ns);
-  account_->Charge();
-  return is_done;
-}
-
-void TargetRecorder::LookBetween(uint64_t end_ns) {
-  const uint64_t now = MonotonicNs();
-  if (now < end_ns && idle_->IsDue(now))
-    LookForIdle(IdleMemory::Occasion::kBetween, end_ns - now);
-}
-
-void TargetRecorder::DropIdleLook() {
-  if (idle_)
-    idle_->Drop();
-}
-
 void TargetRecorder::Beat() {
   memory_->engine().control.heartbeat.store(MonotonicNs(), std::memory_order_relaxed);
 }
@@ -126,8 +90,7 @@ void TargetRecorder::Tick(uint64_t end_ns) {
   const uint64_t now = looks_at_exit_ ? MonotonicNs() : end_ns;
   if (now < end_ns)
     LookAtExit(end_ns - now);
-  if (idle_)
-    LookBetween(end_ns);
+  idle_.LookBetween(end_ns);
   governor_.Look(ring_.reader().pending_bytes());
 }
 
@@ -142,7 +105,7 @@ void TargetRecorder::LookAtExit(uint64_t turn_ns) {
   if (!exit_end_)
     exit_end_ = ring_.RestEnd();
   if (!DrainRest(*exit_end_, /*writers_gone=*/false, turn_ns) ||
-      !LookForIdle(IdleMemory::Occasion::kEnd, turn_ns))
+      !idle_.Look(IdleMemory::Occasion::kEnd, turn_ns))
     return;
   exit_end_.reset();
   ReadMemory();

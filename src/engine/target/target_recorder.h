@@ -10,9 +10,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 
-#include "engine/idle/idle_memory.h"
+#include "engine/idle/idle_looks.h"
 #include "engine/session_config.h"
 #include "engine/stacks/stack_resolver.h"
 #include "engine/target/allocation_events.h"
@@ -54,8 +53,10 @@ class TargetRecorder {
 
   const RingDrain& ring() const { return ring_; }
 
-  // What it says goes to the profile.
+  // What they say goes to the profile, or to the next dump.
   MemoryObserver& observer() { return observer_; }
+
+  IdleLooks& idle() { return idle_; }
 
   // Outlive this object. nullptr: nobody wants them.
   void set_events(AllocationEvents* events) { handler_.set_events(events); }
@@ -83,13 +84,6 @@ class TargetRecorder {
   // call.
   void Stop();
 
-  // Finds out what of malloc's memory is idle, for the next dump, in turns as Drain's;
-  // true: done, or nobody asks.
-  bool LookForIdle(IdleMemory::Occasion occasion, uint64_t turn_ns);
-
-  // There is no time for more turns: the next dump has what was found before.
-  void DropIdleLook();
-
   // Brings the profile's heaps and quality up to now. May be called any number of times.
   void UpdateDump() { dumper_.Update(); }
 
@@ -111,15 +105,11 @@ class TargetRecorder {
 
   uint64_t lost_records() const;
 
-  // Why it is not told what is idle, or may be told wrongly, where it was asked for.
-  const std::string& idle_note() const { return idle_note_; }
-
   // Ends this: nothing else may be called.
   std::unique_ptr<SharedMemory> TakeMemory() { return std::move(memory_); }
 
  private:
   void LookAtExit(uint64_t turn_ns);
-  void LookBetween(uint64_t end_ns);
 
   std::unique_ptr<SharedMemory> memory_;
   TargetAccount* account_;
@@ -127,8 +117,7 @@ class TargetRecorder {
   TargetHeaps heaps_;
   RingDrain ring_;
   StackResolver stacks_;
-  std::string idle_note_;
-  std::optional<IdleMemory> idle_;
+  IdleLooks idle_;
   TargetDumper dumper_;
   RecordHandler handler_;
   IntervalGovernor governor_;
