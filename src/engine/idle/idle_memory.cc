@@ -84,13 +84,10 @@ void IdleMemory::Begin(Step step) {
 template <typename DoSome>
 bool IdleMemory::ThroughPages(uint64_t most_ns, uint64_t end_ns, DoSome do_some) {
   Looking& look = *look_;
-  uint64_t cpu_ns = ThreadCpuNs();
   while (look.at < look.pages.size() && look.spent_ns < most_ns) {
     const size_t count =
         do_some(look.at, std::min(IdlePages::kTogether, look.pages.size() - look.at));
     look.at += count;
-    const uint64_t begin_ns = std::exchange(cpu_ns, ThreadCpuNs());
-    look.spent_ns += cpu_ns - begin_ns;
     if (count == 0)
       return true;
     if (MonotonicNs() >= end_ns && look.at < look.pages.size())
@@ -105,6 +102,7 @@ size_t IdleMemory::LookAt(size_t first, size_t count) {
                   std::span(look_->looked).subspan(first, count));
   look_->is_late = looked.state == IdlePages::State::kLate;
   look_->is_gone = looked.state == IdlePages::State::kGone;
+  look_->spent_ns += looked.cpu_ns;
   return looked.count;
 }
 
@@ -123,7 +121,9 @@ size_t IdleMemory::MarkTouched(size_t first, size_t count) {
       frames.push_back(page.frame);
     }
   }
-  if (pages_.Mark(frames))
+  const IdlePages::Looked marked = pages_.Mark(frames);
+  look_->spent_ns += marked.cpu_ns;
+  if (marked.state == IdlePages::State::kSeen)
     return count;
   for (size_t i = first; i < first + count; ++i) {
     Marked& mark = look_->marks[i];

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -14,7 +15,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/files/guarded_read.h"
 
 namespace heapprofd {
 namespace {
@@ -279,6 +279,24 @@ std::string IdlePages::Caveat(const IdlePagePlaces& places) {
          places.lru_gen + " before";
 }
 
+// What `work` gives, and on whichever thread it was done, what that took.
+GuardedText IdlePages::Ask(const std::function<std::string()>& work,
+                           Looked* looked) const {
+  const auto cpu_ns = std::make_shared<std::atomic<uint64_t>>(0);
+  GuardedText text = AskAbout(pid_, [work, cpu_ns] {
+    const uint64_t begin_ns = ThreadCpuNs();
+    std::string answer = work();
+    *cpu_ns = ThreadCpuNs() - begin_ns;
+    return answer;
+  });
+  looked->cpu_ns = *cpu_ns;
+  if (text.is_late || (text.error != 0 && text.error != ESRCH))
+    looked->state = State::kLate;
+  else if (text.text.empty())
+    looked->state = State::kGone;
+  return text;
+}
+
 IdlePages::Looked IdlePages::Look(std::span<const uint64_t> pages,
                                   std::span<Page> found) const {
   HPD_CHECK(pages.size() <= kTogether && found.size() == pages.size());
@@ -288,25 +306,26 @@ IdlePages::Looked IdlePages::Look(std::span<const uint64_t> pages,
     const std::span<const Page> seen = batch.Look();
     return std::string(reinterpret_cast<const char*>(seen.data()), seen.size_bytes());
   };
-  const GuardedText text = AskAbout(pid_, look);
-  if (text.is_late || (text.error != 0 && text.error != ESRCH))
-    return {.state = State::kLate};
-  if (text.text.empty())
-    return {.state = State::kGone};
-  memcpy(found.data(), text.text.data(), text.text.size());
-  return {.count = text.text.size() / sizeof(Page)};
+  Looked looked;
+  const GuardedText text = Ask(look, &looked);
+  if (looked.state == State::kSeen) {
+    memcpy(found.data(), text.text.data(), text.text.size());
+    looked.count = text.text.size() / sizeof(Page);
+  }
+  return looked;
 }
 
-bool IdlePages::Mark(std::span<const uint64_t> frames) const {
+IdlePages::Looked IdlePages::Mark(std::span<const uint64_t> frames) const {
   HPD_CHECK(frames.size() <= kTogether);
+  Looked looked{.count = frames.size()};
   if (frames.empty())
-    return true;
+    return looked;
   const auto mark = [files = files_,
                      given = std::vector<uint64_t>(frames.begin(), frames.end())] {
     return std::string(MarkFrames(*files, given) ? "all" : "");
   };
-  const GuardedText text = AskAbout(pid_, mark);
-  return !text.is_late && !text.text.empty();
+  static_cast<void>(Ask(mark, &looked));
+  return looked;
 }
 
 }  // namespace heapprofd

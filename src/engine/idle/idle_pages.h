@@ -14,10 +14,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "base/files/guarded_read.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
@@ -66,16 +68,19 @@ class IdlePages {
   struct Looked {
     State state = State::kSeen;
     size_t count = 0;  // of the first pages; fewer than all when they took milliseconds
+    uint64_t cpu_ns = 0;
   };
 
   // Fills the begin of `found` for as many pages (at most kTogether), by number (address /
   // page size), ascending.
   Looked Look(std::span<const uint64_t> pages, std::span<Page> found) const;
 
-  // Marks these frames (as many). False: not all of them.
-  bool Mark(std::span<const uint64_t> frames) const;
+  // Marks these frames (as many); kSeen: all of them.
+  Looked Mark(std::span<const uint64_t> frames) const;
 
  private:
+  GuardedText Ask(const std::function<std::string()>& work, Looked* looked) const;
+
   pid_t pid_;
   std::shared_ptr<const Files> files_;  // a thread that was left behind has them, too
 };

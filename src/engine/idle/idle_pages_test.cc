@@ -91,7 +91,7 @@ TEST(IdlePagesTest, AProcessThatIsGoneIsTold) {
 TEST(IdlePagesTest, OnlyTheFramesGivenAreMarked) {
   FakePageFiles files;
   std::vector<uint64_t> frames = {200, 64, 127, 65, 64};
-  EXPECT_TRUE(files.Pages().Mark(frames));
+  EXPECT_EQ(files.Pages().Mark(frames).state, IdlePages::State::kSeen);
   files.TakeMarks();
   for (uint64_t frame = 0; frame < 300; ++frame)
     EXPECT_EQ(files.IsIdle(frame), std::ranges::count(frames, frame) > 0) << frame;
