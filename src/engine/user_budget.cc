@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "base/page_size.h"
+
 namespace heapprofd {
 
 UserBudget& UserBudget::OfEngine() {
   static UserBudget budget = [] {
-    const auto memory = static_cast<uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L)) *
-                        static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+    const auto memory =
+        static_cast<uint64_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L)) * PageSize();
     return UserBudget(memory / 4, memory / 2);
   }();
   return budget;

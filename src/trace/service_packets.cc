@@ -11,6 +11,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include "base/page_size.h"
 #include "trace/fields.h"
 #include "trace/limits.h"
 
@@ -71,8 +72,7 @@ std::string SystemInfoMessage() {
   }
   info.add_int64(field::SystemInfo::kHz, sysconf(_SC_CLK_TCK));
   info.add_string(field::SystemInfo::kTracingServiceVersion, "heapprofd for Linux");
-  info.add_uint32(field::SystemInfo::kPageSize,
-                  static_cast<uint32_t>(sysconf(_SC_PAGESIZE)));
+  info.add_uint32(field::SystemInfo::kPageSize, static_cast<uint32_t>(PageSize()));
   info.add_uint32(field::SystemInfo::kNumCpus,
                   static_cast<uint32_t>(sysconf(_SC_NPROCESSORS_ONLN)));
   return message;

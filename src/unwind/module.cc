@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/files/proc_files.h"
+#include "base/page_size.h"
 #include "unwind/elf_functions.h"
 
 namespace heapprofd {
@@ -75,7 +76,7 @@ std::shared_ptr<Module> OwnVdso(const MapEntry& entry) {
   memcpy(&header, begin, sizeof(header));
   // The kernel's build puts the sections' headers last.
   const size_t size = header.e_shoff + size_t{header.e_shnum} * header.e_shentsize;
-  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t page = PageSize();
   if (size > kMaxVdso || entry.end - entry.start != (size + page - 1) / page * page)
     return nullptr;
   return Module::FromMemory({begin, begin + size});

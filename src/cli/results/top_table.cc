@@ -144,7 +144,7 @@ std::string IdleLine(const HeapDump& dump, double bytes, double live) {
 std::string FormatIdle(const TargetProfile& profile,
                        const HeapDump& dump,
                        const SummaryOptions& options) {
-  if (!dump.idle.was_asked_for && dump.idle.since_ns == 0)
+  if (!dump.idle.was_asked_for)
     return "";
   const double live = LiveTotal(dump).bytes;
   double bytes = 0;

@@ -1,21 +1,15 @@
 #include "engine/idle/chosen_blocks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <tuple>
 
 #include "base/clock.h"
+#include "base/page_size.h"
 #include "base/row_index.h"
 #include "profile/estimate.h"
 
 namespace heapprofd {
-
-uint64_t PageSize() {
-  static const auto size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
 
 // A power of two: what is live may change a little without changing the choice.
 ChosenBlocks::ChosenBlocks(const LiveHeap& heap, uint64_t secret) : secret_(secret) {

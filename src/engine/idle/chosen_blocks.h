@@ -61,6 +61,4 @@ class ChosenBlocks {
   double left_out_bytes_ = 0;
 };
 
-uint64_t PageSize();
-
 }  // namespace heapprofd

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "base/page_size.h"
 #include "profile/estimate.h"
 
 namespace heapprofd {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/page_size.h"
 
 namespace heapprofd {
 namespace {

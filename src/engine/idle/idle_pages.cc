@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/page_size.h"
 
 namespace heapprofd {
 namespace {
@@ -63,8 +64,7 @@ Result<ScopedFd> OpenBitmap(const std::string& path, int mode) {
 bool TellsFrames() {
   const ScopedFd own(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
   const volatile char here = 1;
-  const auto page =
-      reinterpret_cast<uintptr_t>(&here) / static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto page = reinterpret_cast<uintptr_t>(&here) / PageSize();
   uint64_t entry = 0;
   const bool is_read = pread(own.get(), &entry, sizeof(entry),
                              static_cast<off_t>(page * sizeof(entry))) == sizeof(entry);
