@@ -43,7 +43,7 @@ class CustomHeaps(unittest.TestCase):
             done = subprocess.run(KNOWN, capture_output=True, timeout=60, env={
                 **os.environ, "HEAPPROFD_DIRECTORY": directory, "LD_PRELOAD": "libm.so.6",
                 "PERFETTO_HEAPPROFD_BLOCKING_INIT": "1"})
-        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_estimates_lie_within_five_standard_errors(self):
         result = run(KNOWN + ["50"], ["--all-heaps", "-i", "512"])

@@ -1,6 +1,7 @@
 """A Java virtual machine with a program that leaks, for tests that look into its heap."""
 
 import atexit
+import contextlib
 import functools
 import glob
 import os
@@ -165,6 +166,12 @@ def next_line(process):
         late.cancel()
 
 
+def remove_socket(pid):
+    """A virtual machine that is killed leaves it to the next process of this number, which cannot remove another user's."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(f"/tmp/.java_pid{pid}")
+
+
 def answers(process):
     """Whether it still does what it is for, garbage collection too."""
     process.stdin.write("echo\n")
@@ -200,6 +207,7 @@ class WithMachine(WithDirectory):
         """Leaky, or the `program` with its arguments."""
         process = subprocess.Popen([*wrapper, java, "-XX:-UsePerfData", f"-Xmx{64 + 2 * times}m", *flags, "-cp", self.classes,
                                     *(program or ["Leaky", str(times)])], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **kwargs)
-        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.addCleanup(lambda: (process.kill(), process.communicate(), remove_socket(process.pid)))
         self.assertEqual(next_line(process), "ready\n")
+        remove_socket(process.pid)  # of a former process: nobody has asked this one yet
         return process

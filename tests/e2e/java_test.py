@@ -31,6 +31,10 @@ def java(*arguments, **kwargs):
     return subprocess.run([HEAP_PROFILE, "java", *arguments], capture_output=True, text=True, timeout=180, **kwargs)
 
 
+def succeeds(test, done):
+    test.assertEqual(done.returncode, 0, done.stderr)
+
+
 def left_behind(process):
     """Files of ours in the virtual machine's /tmp."""
     root = f"/proc/{process.pid}/root/tmp/"
@@ -288,7 +292,7 @@ class Ends(WithMachine):
     def check_unharmed(self, process):
         wait_until("something is left", lambda: left_behind(process) == [])
         self.assertTrue(answers(process))
-        self.assertEqual(java("-p", str(process.pid)).returncode, 0)
+        succeeds(self, java("-p", str(process.pid)))
 
     def test_heap_profile_is_killed(self):
         process = self.start(times=50)
@@ -409,7 +413,7 @@ class Others(WithMachine):
             with connection:
                 self.assertEqual(connection.recv(1000), b"", "it was told something")
         # What is left of the socket is no hindrance.
-        self.assertEqual(java("-p", str(process.pid)).returncode, 0)
+        succeeds(self, java("-p", str(process.pid)))
 
     def test_no_socket_in_its_place(self):
         process = self.start()
@@ -441,10 +445,10 @@ class Others(WithMachine):
     @unittest.skipUnless(MAY_ATTACH, "needs root's rights, to be somebody else")
     def test_machines_of_other_users(self):
         process = self.start(user=ALICE, group=ALICE)
-        self.assertEqual(java("-p", str(process.pid), "--keep", self.path("a.hprof")).returncode, 0)
+        succeeds(self, java("-p", str(process.pid), "--keep", self.path("a.hprof")))
         status = os.stat(self.path("a.hprof"))
         self.assertEqual((stat.S_IMODE(status.st_mode), status.st_uid), (0o600, 0))
-        self.assertEqual(java("-p", str(process.pid), user=ALICE, group=ALICE).returncode, 0)
+        succeeds(self, java("-p", str(process.pid), user=ALICE, group=ALICE))
         self.refused(process, f"it belongs to user {ALICE}; run heap_profile as this user or as root", user=MALLORY, group=MALLORY)
 
     def wrapper_with_own_tmp(self, *namespaces, size="64m"):

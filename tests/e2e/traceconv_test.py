@@ -200,7 +200,7 @@ class Traceconv(unittest.TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn(message, done.stderr)
         cut = traceconv("text", self.path("cut", content[:-10]))
-        self.assertEqual(cut.returncode, 0)
+        self.assertEqual(cut.returncode, 0, cut.stderr)
         self.assertIn(b"damaged", cut.stderr)
         self.assertEqual(traceconv("nonsense", self.trace).returncode, 2)
         self.assertEqual(traceconv("--help").returncode, 0)
@@ -209,7 +209,7 @@ class Traceconv(unittest.TestCase):
         link = os.path.join(self.directory, "traceconv")
         os.symlink(HEAP_PROFILE, link)
         done = subprocess.run([link, "text", self.trace], capture_output=True)
-        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue(done.stdout.startswith(b"packet {\n"))
 
 

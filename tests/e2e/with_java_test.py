@@ -12,7 +12,7 @@ import time
 import unittest
 
 from browser import CHROMIUM, WithPage
-from java_machine import WithMachine, next_line
+from java_machine import WithMachine, next_line, remove_socket
 from profile_run import HEAP_PROFILE
 from running_process import DEADLINE_S, MAY_ATTACH
 
@@ -42,6 +42,7 @@ SIZE = r"[\d.,]+ (?:[KMG]i)?B"
 def end(pid):
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
+    remove_socket(pid)
 
 
 class WithBoth(WithMachine):
