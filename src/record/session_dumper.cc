@@ -1,6 +1,8 @@
 #include "record/session_dumper.h"
 
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "record/allocator_question.h"
@@ -17,6 +19,7 @@ constexpr uint64_t kIdleAtMostNs = 5'000'000'000;   // for looks at all processe
 void SessionDumper::Dump(Session& session, const std::string& label) {
   session.Serve();  // processes that have ended are not dumped as if they lived
   AskAllocatorsOf(session);
+  BeginLooks(session);
   const uint64_t idle_end_ns = MonotonicNs() + kIdleAtMostNs;
   for (size_t i = 0; i < session.targets().all().size(); ++i) {
     Target& target = *session.targets().all()[i];
@@ -25,7 +28,8 @@ void SessionDumper::Dump(Session& session, const std::string& label) {
     // Those that wait for space in their rings must not wait for the dumps of all others.
     if (MonotonicNs() - served_ns_ > kDrainNs)
       ServeOthers(session);
-    LookForIdle(session, target, idle_end_ns);
+    if (look_turns_.Has(i) && !LookForIdle(session, target, idle_end_ns))
+      look_turns_.Miss(i);
     DrainForDump(session, target);
     if (target.is_recording()) {
       target.recorder().UpdateDump();
@@ -49,14 +53,26 @@ void SessionDumper::AskAllocatorsOf(Session& session) {
     AskAllocators(session, [this, &session] { ServeOthers(session); });
 }
 
+void SessionDumper::BeginLooks(const Session& session) {
+  std::vector<pid_t> order;
+  for (const std::unique_ptr<Target>& target : session.targets().all())
+    order.push_back(target->profile().process.pid);
+  look_turns_.Begin(std::move(order));
+}
+
 // Those for which there is no time have what was found before.
-void SessionDumper::LookForIdle(Session& session, Target& target, uint64_t end_ns) {
-  while (target.is_recording() &&
-         !target.recorder().idle().Look(IdleMemory::Occasion::kDump, kDrainNs)) {
+bool SessionDumper::LookForIdle(Session& session, Target& target, uint64_t end_ns) {
+  while (target.is_recording() && target.recorder().idle().memory() != nullptr) {
+    IdleLooks& idle = target.recorder().idle();
+    if (MonotonicNs() >= end_ns) {
+      idle.Drop();
+      return false;
+    }
+    if (idle.Look(IdleMemory::Occasion::kDump, kDrainNs))
+      return true;
     ServeOthers(session);
-    if (MonotonicNs() >= end_ns && target.is_recording())
-      return target.recorder().idle().Drop();
   }
+  return true;
 }
 
 // What the program has done before the dump belongs into it; the others go on meanwhile.

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "engine/session.h"
+#include "record/look_turns.h"
 #include "record/recorded_trace.h"
 
 namespace heapprofd {
@@ -31,13 +32,16 @@ class SessionDumper {
 
  private:
   void AskAllocatorsOf(Session& session);
-  void LookForIdle(Session& session, Target& target, uint64_t end_ns);
+  void BeginLooks(const Session& session);
+  // False: there is no time left.
+  bool LookForIdle(Session& session, Target& target, uint64_t end_ns);
   void DrainForDump(Session& session, Target& target);
   // While a dump of `session` takes its time.
   void ServeOthers(Session& session);
 
   RecordedTrace* trace_;
   std::function<void()> between_;
+  LookTurns look_turns_;
   uint64_t served_ns_ = 0;  // when others were the last time
 };
 

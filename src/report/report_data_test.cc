@@ -624,6 +624,30 @@ TEST_F(ReportDataTest, StacksOfBlocksHaveTheNamesOfTheirFunctions) {
   EXPECT_EQ(Encode().facts["temporary"]["rows"][0][6], "inlined←x::make()←[libx.so]");
 }
 
+TEST_F(ReportDataTest, IdleMemoryHasItsSumAndThoseWhoHoldMostOfIt) {
+  Add({"main", "cool", "malloc"}, 100, 1);
+  Add({"main", "cold", "malloc"}, 300, 1);
+  Add({"main", "hot", "malloc"}, 200, 1);
+  trace_->dumps[0].idle_ts = 3;
+  const std::vector<uint32_t> callsites(trace_->allocations.callsite.span().begin(),
+                                        trace_->allocations.callsite.span().end());
+  builder_.dumps().GoOn(0);
+  builder_.dumps().AddEstimate(callsites[0], {.idle_bytes = 40});
+  builder_.dumps().AddEstimate(callsites[1], {.idle_bytes = 250});
+  builder_.dumps().AddEstimate(callsites[2], {.idle_bytes = 0});
+  const nlohmann::json facts = Encode().facts;
+  EXPECT_EQ(facts["idle_sums"]["rows"], nlohmann::json({{0, 290.0}}));
+  EXPECT_EQ(facts["idle"]["rows"],
+            nlohmann::json({{0, 250, "cold←main"}, {0, 40, "cool←main"}}));
+}
+
+TEST_F(ReportDataTest, OfIdleMemoryThereIsNothingInOtherFiles) {
+  Add({"main"}, 1, 1);
+  const nlohmann::json facts = Encode().facts;
+  EXPECT_TRUE(facts["idle_sums"]["rows"].empty());
+  EXPECT_TRUE(facts["idle"]["rows"].empty());
+}
+
 // Random stacks of few functions at several addresses, in two dumps; some memory is freed.
 void AddRandomStacks(TraceBuilder& builder) {
   std::mt19937 random(3);

@@ -35,6 +35,7 @@ struct Question {
 constexpr size_t kMostBins = 20'000;
 constexpr size_t kMostTemporary = 200;
 constexpr size_t kMostHolders = 500;
+constexpr size_t kMostIdle = 200;  // call sites of each last dump
 constexpr size_t kMostErrors = 20'000;
 constexpr size_t kMostFigures = 20'000;
 constexpr size_t kMostBufferGroups = 2000;
@@ -51,7 +52,7 @@ constexpr Question kQuestions[] = {
      "substr(label, 1, 1000) AS label, substr(reason, 1, 1000) AS reason, live_size, "
      "live_count, live_size_low, live_size_high, alloc_size, alloc_count, "
      "exact_alloc_size, exact_alloc_count, peak_size, peak_size_low, peak_size_high, "
-     "peak_ts, "
+     "peak_ts, idle_ts, idle_until_ts, idle_unseen_size, "
      "sampling_interval, original_sampling_interval, client_error, is_peak, is_complete, "
      "from_startup, rejected_concurrent, disconnected, buffer_overran, "
      "buffer_corrupted, hit_guardrail, allocator, allocator_system_size, "
@@ -195,6 +196,37 @@ json ErrorFacts(const ImportedTrace& trace) {
   return answer;
 }
 
+// Of the last dump of each heap what nobody has touched lately: in all, and the call sites
+// that hold most of it.
+void AddIdleFacts(const ImportedTrace& trace, StackTexts& stacks, json* facts) {
+  json sums = json::array();
+  json rows = json::array();
+  const std::span<const int64_t> idle = trace.estimates.idle_bytes.span();
+  for (const uint32_t id : LastDumps(trace)) {
+    const ImportedDump& dump = trace.dumps[id];
+    if (!dump.idle_ts || sums.size() == kMostErrors)
+      continue;
+    double sum = 0;  // files may say anything
+    std::vector<size_t> holders;
+    for (size_t row = dump.first_estimate;
+         row < dump.first_estimate + dump.estimate_count; ++row) {
+      if (idle[row] <= 0)
+        continue;
+      sum += static_cast<double>(idle[row]);
+      holders.push_back(row);
+    }
+    sums.push_back({id, sum});
+    std::ranges::stable_sort(holders, std::ranges::greater(),
+                             [&idle](size_t row) { return idle[row]; });
+    holders.resize(std::min({holders.size(), kMostIdle, kMostBins - rows.size()}));
+    for (const size_t row : holders)
+      rows.push_back({id, idle[row], stacks.Of(trace.estimates.callsite[row])});
+  }
+  (*facts)["idle_sums"] = {{"columns", {"dump_id", "size"}}, {"rows", std::move(sums)}};
+  (*facts)["idle"] = {{"columns", {"dump_id", "size", "stack"}},
+                      {"rows", std::move(rows)}};
+}
+
 // All figures of the table that are not 0, of the last dump of each process.
 json QualityFacts(const ImportedTrace& trace) {
   json rows = json::array();
@@ -299,6 +331,7 @@ Result<json> ReportFacts(TraceDatabase& database) {
   facts["temporary"] =
       StacksOfRows(shapes, LargestTemporary(shapes, kMostTemporary), stacks);
   facts["size_holders"] = StacksOfRows(shapes, SizeHolders(sums), stacks);
+  AddIdleFacts(database.trace(), stacks, &facts);
   return facts;
 }
 

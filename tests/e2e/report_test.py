@@ -794,6 +794,46 @@ class BrowserTest(WithPage, WithRecording):
         self.page.key("h")
         self.assertEqual(self.page.evaluate("heapReport.state.page"), "lives")
 
+    def with_idle(self, dump, idle=(0, 0, 0)):
+        """The page of one dump at 100 s: Cold and Cool hold 8 MiB each, Hot 4."""
+        samples = " ".join(f"samples {{ callstack_id: {i} self_allocated: {size} alloc_count: 1 live_bytes_error: 0 self_idle: {cold} }}"
+                           for i, (size, cold) in enumerate(zip((8 << 20, 8 << 20, 4 << 20), idle), 1))
+        names = " ".join(f'function_names {{ iid: {i} str: "{name}" }} frames {{ iid: {i} function_name_id: {i} }} callstacks {{ iid: {i} frame_ids: {i} frame_ids: 4 }}'
+                         for i, name in enumerate(("Cold", "Cool", "Hot"), 1))
+        return self.textproto("""
+            packet { clock_snapshot { clocks { clock_id: 6 timestamp: 1 } clocks { clock_id: 4 timestamp: 1 } primary_trace_clock: 6 } }
+            packet { trusted_packet_sequence_id: 2 sequence_flags: 1 interned_data {
+              build_ids { iid: 0 str: "" } mapping_paths { iid: 0 str: "" } function_names { iid: 4 str: "malloc" } frames { iid: 4 function_name_id: 4 } %s } }
+            packet { trusted_packet_sequence_id: 2 timestamp: 100000000000 profile_packet { index: 0 process_dumps {
+              pid: 7 heap_name: "libc.malloc" timestamp: 100000000000 start_timestamp: 1 %s %s } } }""" % (names, dump, samples), "idle")[1]
+
+    def test_what_nobody_touches(self):
+        card = "(document.querySelector('#idle') || {}).innerText"
+        tile = "(document.querySelector('[data-key=idle]') || {}).innerText"
+        self.open(self.with_idle("idle_since: 60000000000 idle_until: 100000000000 idle_unseen: 3145728", (8 << 20, 1 << 20, 0)), "#page=lives")
+        shown = self.page.evaluate(card).split("\n")
+        self.assertEqual(shown[0], "Idle: 9.00 MiB of live 20.0 MiB")
+        self.assertIn("Not touched in the last 40.0 s, by whole pages. 3.00 MiB could not be looked at.", shown)
+        self.assertEqual(self.page.evaluate("[...document.querySelectorAll('#idle tbody tr')].map((row) => [...row.cells].map((cell) => cell.textContent))"),
+                         [["Cold", "40%", "8.00 MiB"], ["Cool", "5.0%", "1.00 MiB"]])
+        self.page.evaluate("document.querySelector('#idle .link').click()")
+        self.assertEqual(self.page.evaluate("[document.getElementById('pivot').textContent, heapReport.state.view]"), ["Cold", "space"])
+        self.page.key("o")
+        self.assertIn("9.00 MiB\nnot touched in the last 40.0 s", self.page.evaluate(tile))
+        # Of a process that was killed; more than is live is not told.
+        self.open(self.with_idle("idle_since: 20000000000 idle_until: 60000000000 idle_unseen: 3145728", (9 << 20, 9 << 20, 9 << 20)), "#page=lives")
+        self.assertIn("Idle: 20.0 MiB of live 20.0 MiB", self.page.evaluate(card))
+        self.assertIn("Not touched for 40.0 s until 40.0 s before the end, by whole pages.", self.page.evaluate(card))
+        self.assertNotIn("could not be looked at", self.page.evaluate(card))
+        # Asked for, and not known; not asked for.
+        unknown = "there was no second look at it"
+        self.open(self.with_idle("idle_unseen: 0"), "#page=lives")
+        self.assertIn(unknown, self.page.evaluate("document.getElementById('page').innerText"))
+        self.open(self.with_idle(""), "#page=lives")
+        self.assertNotIn(unknown, self.page.evaluate("document.getElementById('page').innerText"))
+        self.page.key("o")
+        self.assertIsNone(self.page.evaluate(tile))
+
     def test_a_file_without_lives_says_so(self):
         file = self.directory / "none.folded"
         file.write_text("main;f 10\n")

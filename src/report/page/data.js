@@ -247,7 +247,7 @@ class Report {
     this.files = facts.files.map(printable);
     this.fileEnds = facts.file_ends;  // by file: one behind its last process
     this.warnings = facts.warnings.map(printable);
-    for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "histogram", "temporary", "size_holders", "buffers", "remedies"])
+    for (const name of ["dumps", "errors", "processes", "threads", "memory", "quality", "histogram", "temporary", "size_holders", "idle_sums", "idle", "buffers", "remedies"])
       this[name] = rowsOf(facts[name]);
     this.dumps.sort(byTime);
     this.memory.sort((a, b) => a.ts - b.ts);

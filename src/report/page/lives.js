@@ -1,4 +1,4 @@
-// How long blocks live: of freed ones the lifetime, of live ones the age, and who allocates
+// What nobody touches, and how long blocks live: of freed ones the lifetime, of live ones the age, and who allocates
 // what the same thread frees at once. Of the heap's end, from heap_profile_histogram.
 
 function formatTime(ns) {
@@ -11,6 +11,34 @@ function formatTime(ns) {
 function holderOf(stack, functions) {
   const names = stack.split("←");
   return names.find((name) => !functions.isAllocator(functions.rowOf(name))) || names[0];
+}
+
+// What nobody has touched lately of what is live at the heap's end, in words of the terminal; null: that is not known.
+function idleOf({ report, heap: { end: { dump } } }) {
+  const sum = report.idle_sums.find((row) => row.dump_id === dump.id);
+  if (!sum) return null;
+  const live = liveOf(dump);
+  const size = Math.min(sum.size, live);
+  const [idle, ago] = [dump.idle_until_ts - dump.idle_ts, Math.max(0, dump.ts - dump.idle_until_ts)];
+  const time = ago <= idle / 10 ? `in the last ${formatTime(idle)}` : `for ${formatTime(idle)} until ${formatTime(ago)} before the end`;
+  return { live, size, time, unseen: Math.max(0, Math.min(dump.idle_unseen_size, live - size)) };
+}
+
+function idleCard(app) {
+  const { report, heap: { end } } = app;
+  const idle = idleOf(app);
+  if (!idle)
+    return !isManaged(end.dump) && end.dump.idle_unseen_size !== null ? quiet("What of it is idle is not known: there was no second look at it.") : null;
+  const sums = new Map();
+  for (const row of report.idle.filter((one) => one.dump_id === end.dump.id)) {
+    const name = row.stack ? holderOf(row.stack, report.functions) : "?";
+    sums.set(name, (sums.get(name) || 0) + row.size);
+  }
+  const rows = [...sums].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, 50);
+  return livesCard("idle", `Idle: ${formatBytes(idle.size)} of live ${formatBytes(idle.live)}`,
+    `Not touched ${idle.time}, by whole pages. ` + (idle.unseen >= 0.5 ? `${formatBytes(idle.unseen)} could not be looked at.` : ""),
+    ["Function", "Share of live", "Bytes"],
+    rows.map(([name, size]) => [app.linkToName(name, { view: "space", moment: end.index }), formatShare(size, idle.live), formatBytes(size)]), 0);
 }
 
 // By function, those with most blocks first: name, blocks, bytes and the variance of blocks.
@@ -66,6 +94,7 @@ function renderLives(app, main) {
   const id = heap.end.dump.id;
   const of = (kind) => report.histogram.filter((row) => row.dump_id === id && row.kind === kind).sort((a, b) => a.low - b.low);
   const [lifetimes, ages, temporary] = [of("lifetime"), of("age"), temporaryOf(app)];
+  main.append(...[idleCard(app)].filter(Boolean));
   if (lifetimes.length + ages.length === 0) {
     main.append(emptyCard("No lives are known", "Only recordings of heap_profile that have ended tell when blocks were allocated and freed."));
     return;

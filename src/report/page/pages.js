@@ -85,15 +85,22 @@ function tile(title, value, note, exact, key) {
     make("div", { class: "quiet" }, note || "\u00a0"));
 }
 
+// Of a dump of the maximum the limits are those of the end.
+const hasLiveLimits = (dump) => dump.live_size_low !== null && dump.live_size_high !== null && !dump.is_peak;
+
+// What exact counts do not allow is not shown.
+function liveOf(dump) {
+  return hasLiveLimits(dump) ? Math.min(Math.max(dump.live_size, dump.live_size_low), dump.live_size_high) : dump.live_size;
+}
+
 function tiles(app) {
   const { heap, report } = app;
   const { end, peak } = heap;
   const last = end.dump;
   const error = report.errorById.get(last.id);
-  // What exact counts do not allow is not shown. Of a dump of the maximum the limits are those of the end.
-  const hasLimits = last.live_size_low !== null && last.live_size_high !== null && !last.is_peak;
-  const live = hasLimits ? Math.min(Math.max(last.live_size, last.live_size_low), last.live_size_high) : last.live_size;
-  const plusMinus = hasLimits ? formatLimits(live, last.live_size_low, last.live_size_high)
+  const live = liveOf(last);
+  const idle = idleOf(app);
+  const plusMinus = hasLiveLimits(last) ? formatLimits(live, last.live_size_low, last.live_size_high)
     : error ? formatError(Math.sqrt(error.live_size_variance), live) : "";
   const peakPlusMinus = last.peak_size_low === null || last.peak_size_high === null ? ""
     : formatLimits(last.peak_size, last.peak_size_low, last.peak_size_high);
@@ -115,6 +122,7 @@ function tiles(app) {
       : tile("Allocated", formatBytes(allocated), !knowsCount(calls, allocated) ? ""
         : [formatCounted(calls, "call", "calls") + (isExact ? "" : " (estimate)"), isExact ? temporaryText(app) : ""].filter(Boolean).join(" · "),
       formatExactly(allocated, "bytes"), "allocated"),
+    idle && tile("Idle", formatBytes(idle.size), "not touched " + idle.time, formatExactly(idle.size, "bytes"), "idle"),
     resident && resident.resident !== null
       ? tile("Resident (RSS)", formatBytes(resident.resident), "of the whole process", formatExactly(resident.resident, "bytes"), "rss") : null,
     last.sampling_interval > 0
