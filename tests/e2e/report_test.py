@@ -834,6 +834,21 @@ class BrowserTest(WithPage, WithRecording):
         self.page.key("o")
         self.assertIsNone(self.page.evaluate(tile))
 
+    def test_blocks_without_a_stack_are_nobodys(self):
+        shapes = " ".join(f"shapes {{ callstack_id: 1 kind: {kind} log2: 3 bytes: 80 count: 10 bytes_error: 0 count_error: 0 }}" for kind in (0, 1, 2, 3))
+        _, page = self.textproto("""
+            packet { clock_snapshot { clocks { clock_id: 6 timestamp: 1 } clocks { clock_id: 4 timestamp: 1 } primary_trace_clock: 6 } }
+            packet { trusted_packet_sequence_id: 2 sequence_flags: 1 interned_data { build_ids { iid: 0 str: "" } mapping_paths { iid: 0 str: "" }
+              function_names { iid: 4 str: "malloc" } frames { iid: 4 function_name_id: 4 } callstacks { iid: 1 frame_ids: 4 } } }
+            packet { trusted_packet_sequence_id: 2 timestamp: 1000 profile_packet { index: 0 process_dumps { pid: 7 heap_name: "libc.malloc"
+              timestamp: 1000 start_timestamp: 1 idle_since: 10 idle_until: 900 idle_unseen: 0 %s
+              samples { callstack_id: 1 self_allocated: 80 alloc_count: 10 live_bytes_error: 0 self_idle: 80 } } } }""" % shapes, "nobody")
+        self.open(page, "#page=lives")
+        for card in ("idle", "temporary"):
+            self.assertEqual(self.page.evaluate(f"document.querySelector('#{card} tbody tr').cells[0].textContent"), "?")
+        self.page.key("s")
+        self.assertEqual(self.page.evaluate("heapReport.state.page"), "sizes")
+
     def test_a_file_without_lives_says_so(self):
         file = self.directory / "none.folded"
         file.write_text("main;f 10\n")

@@ -7,8 +7,9 @@ function formatTime(ns) {
   return ns < 999.5e6 ? threeDigits(ns / 1e6) + " ms" : formatSeconds(ns / 1e9);
 }
 
-// The innermost function that is no allocator; names are separated by arrows.
+// The innermost function that is no allocator; names are separated by arrows. "?": the stack is not known (null).
 function holderOf(stack, functions) {
+  if (!stack) return "?";
   const names = stack.split("←");
   return names.find((name) => !functions.isAllocator(functions.rowOf(name))) || names[0];
 }
@@ -31,7 +32,7 @@ function idleCard(app) {
     return !isManaged(end.dump) && end.dump.idle_unseen_size !== null ? quiet("What of it is idle is not known: there was no second look at it.") : null;
   const sums = new Map();
   for (const row of report.idle.filter((one) => one.dump_id === end.dump.id)) {
-    const name = row.stack ? holderOf(row.stack, report.functions) : "?";
+    const name = holderOf(row.stack, report.functions);
     sums.set(name, (sums.get(name) || 0) + row.size);
   }
   const rows = [...sums].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, 50);

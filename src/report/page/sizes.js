@@ -10,7 +10,7 @@ function measuredSizes({ report, heap, moment }, kind) {
     error: Math.sqrt(row.variance), holders: new Map(), low: row.low }));
   for (const { low, size, stack } of report.size_holders.filter(isOf)) {
     const row = rows.find((one) => one.low === low);
-    const group = report.functions.groups[report.functions.rowOf(holderOf(stack || "", report.functions))];
+    const group = report.functions.groups[report.functions.rowOf(holderOf(stack, report.functions))];
     if (row && group > LEFT_OUT_FUNCTION) row.holders.set(group, (row.holders.get(group) || 0) + size);
   }
   return rows.sort((a, b) => a.power - b.power);
