@@ -1,7 +1,18 @@
 # Shared by the scripts in this folder: finds out which Debian packages are missing and installs them where
 # that is allowed. Never asks.
 
+hpd_script=$(realpath "$0")
 hpd_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# The comment at the head of the script.
+hpd_usage() { awk 'NR > 1 { if (!/^#/) exit; sub(/^# ?/, ""); print }' "$hpd_script"; }
+
+# For -h and --help that is all.
+hpd_help() {
+  case ${1:-} in -h | --help) ;; *) return 0 ;; esac
+  hpd_usage
+  exit 0
+}
 
 # Names of the packages in the given sections of packages.txt.
 hpd_packages() {
