@@ -74,11 +74,15 @@ BoundedBytes LiveTotal(const HeapDump& dump) {
   return sum.Total();
 }
 
-double IdleTotal(const HeapDump& dump) {
+double IdleSum(const HeapDump& dump) {
   double bytes = 0;
   for (const auto& [callsite, idle] : dump.idle.callsites)
     bytes += idle.bytes;
-  return std::min(bytes, LiveTotal(dump).bytes);
+  return bytes;
+}
+
+double IdleTotal(const HeapDump& dump) {
+  return std::min(IdleSum(dump), LiveTotal(dump).bytes);
 }
 
 Estimate AllocatedTotal(const HeapDump& dump) {

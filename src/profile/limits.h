@@ -42,7 +42,9 @@ class LiveSum {
 // What is live at the dump: the sum over its callsites within what exact counts allow.
 BoundedBytes LiveTotal(const HeapDump& dump);
 
-// Bytes of that which nobody has touched lately (HeapDump::idle).
+// Bytes that nobody has touched lately (HeapDump::idle): the sum over the callsites, and
+// what of it LiveTotal allows.
+double IdleSum(const HeapDump& dump);
 double IdleTotal(const HeapDump& dump);
 
 // What was ever allocated: counted by the recorder, else the sum over the callsites.

@@ -54,6 +54,8 @@ void SessionDumper::AskAllocatorsOf(Session& session) {
 }
 
 void SessionDumper::BeginLooks(const Session& session) {
+  if (!session.config().idle_allocations)
+    return;
   std::vector<pid_t> order;
   for (const std::unique_ptr<Target>& target : session.targets().all())
     order.push_back(target->profile().process.pid);

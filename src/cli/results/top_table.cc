@@ -147,9 +147,6 @@ std::string FormatIdle(const TargetProfile& profile,
   if (!dump.idle.was_asked_for)
     return "";
   const double live = LiveTotal(dump).bytes;
-  double bytes = 0;
-  for (const auto& [callsite, estimate] : dump.idle.callsites)
-    bytes += estimate.bytes;
   const double shown = IdleTotal(dump);
   const std::string begin = "  ";
   const std::string line = IdleLine(dump, shown, live);
@@ -158,7 +155,7 @@ std::string FormatIdle(const TargetProfile& profile,
          FormatTable({.title = "Top idle memory",
                       .column = "idle",
                       .entries = TopIdle(profile, dump, options.top),
-                      .total = bytes,
+                      .total = IdleSum(dump),
                       .shown_total = shown},
                      options);
 }
