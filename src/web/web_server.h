@@ -1,5 +1,5 @@
-// A server for one person's browser on the same machine: a page, and answers to what the
-// page asks. HTTP is Boost.Beast's; what this adds are bounds: who may ask
+// A server for one person's browser on the same machine: a page, its data, and answers to
+// what the page asks. HTTP is Boost.Beast's; what this adds are bounds: who may ask
 // (web/request_rules.h), how long, how much and how many at once, so that nobody who
 // connects can make it wait, grow or stay.
 #pragma once
@@ -39,7 +39,8 @@ struct WebLimits {
 
 struct WebSite {
   std::string token;
-  std::string page;  // HTML, at /TOKEN/
+  std::string page;       // HTML, at /TOKEN/
+  std::string data = {};  // what it shows, at /TOKEN/data
   // Gives what is below "api/": on a thread of its own, one request after the other.
   std::function<WebAnswer(const WebRequest&)> answer;
   // Becomes true when what is worked on has taken too long, or nobody waits for it any

@@ -115,10 +115,20 @@ class ServingTest(ViewTest):
         before_data = lambda text: text[:text.index(b'<script id="data"')]
         self.assertEqual(before_data(page).replace(b"connect-src 'self'", b"connect-src 'none'"), before_data(report.read_bytes()))
         self.assertEqual(headers["Content-Security-Policy"], "frame-ancestors 'none'")
+        self.assertIn(b'<script id="data" type="application/octet-stream"></script>', page)
         self.assertEqual(headers["Cache-Control"], "no-store")
         self.assertEqual(headers["Referrer-Policy"], "no-referrer")
         self.assertEqual(headers["X-Content-Type-Options"], "nosniff")
         self.assertIsNone(headers["Access-Control-Allow-Origin"])
+
+    def test_its_data_are_asked_for(self):
+        status, headers, data = self.server.ask("data")
+        self.assertEqual((status, headers["Content-Type"]), (200, "application/octet-stream"))
+        self.assertTrue(data.startswith(b"hpdrep1\n"))
+        self.assertEqual(headers["Content-Security-Policy"], "default-src 'none'; frame-ancestors 'none'")
+        self.assertEqual(headers["Cross-Origin-Resource-Policy"], "same-origin")
+        self.assertEqual(self.server.ask("data", "POST")[0], 404)
+        self.assertEqual(self.server.ask("data", headers={"Origin": "http://evil.example"})[0], 403)
 
     def test_what_cannot_be_viewed_is_said(self):
         for arguments, code, text in ([[], 2, "no file is named; for example: heap_profile view raw-trace"], [["/none"], 1, "cannot"],
@@ -175,7 +185,7 @@ class HostileTest(ViewTest):
 
     def test_who_does_not_know_the_token_sees_nothing(self):
         token = self.server.path.strip("/")
-        for path in ("/", "/index.html", "/api/sql", f"/{token}", f"/{token[:-1]}/", f"/{token.upper()}x/", f"/x/../{token}/",
+        for path in ("/", "/index.html", "/api/sql", "/data", f"/{token}", f"/{token[:-1]}/", f"/{token.upper()}x/", f"/x/../{token}/",
                      f"/{'0' * 32}/api/tables"):
             status, _, body = self.server.ask(whole_path=path)
             self.assertEqual(status, 404, path)
@@ -507,6 +517,14 @@ class BrowserTest(WithPage, ViewTest):
         self.page.evaluate("[...document.querySelectorAll('dialog a')].find((one) => one.textContent === 'folded').click()")
         done = subprocess.run([HEAP_PROFILE, "export", "--format", "folded", self.trace], capture_output=True, check=True)
         self.assertEqual(self.page.downloaded(place).read_bytes(), done.stdout)
+
+    def test_a_page_without_its_server_is_said(self):
+        page = self.directory / "saved.html"
+        page.write_bytes(self.server.ask()[2])
+        self.page.open(page)
+        self.assertIn("does not answer: run it again", self.page.evaluate("document.getElementById('app').textContent"))
+        self.page.complaints.clear()  # of the data that is not there
+        self.page.requests.clear()
 
     def test_a_server_that_has_ended_is_said(self):
         server = Server(self.trace)

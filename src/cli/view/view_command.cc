@@ -45,15 +45,13 @@ std::vector<Flag> ViewFlags(ViewOptions& options) {
       MemoryBudgetFlag(group, &options.memory_budget)};
 }
 
-Result<std::string> PageOf(const OpenedFile& file, const Words& paths) {
+Result<std::string> DataOf(const OpenedFile& file, const Words& paths) {
   ReportOptions options = {.version = HPD_VERSION,
                            .files = paths,
                            .warnings = file.warnings,
                            .is_served = true};
   TellOfRecordings(file.trace(), &options);
-  HPD_TRY_ASSIGN(const std::string data, EncodeReport(*file.database, options));
-  return ReportPage(data, {.kind = PageKind::kServed,
-                           .has_objects = !file.trace().heap_graph.graphs.empty()});
+  return EncodeReport(*file.database, options);
 }
 
 Result<int> RunView(const ViewOptions& options) {
@@ -65,11 +63,13 @@ Result<int> RunView(const ViewOptions& options) {
                  OpenFiles(options.files, kViewCommand));
   for (const std::string& warning : file->warnings)
     Print(stderr, "%s: %s\n", kViewCommand, warning.c_str());
-  HPD_TRY_ASSIGN(std::string page, PageOf(*file, options.files));
+  HPD_TRY_ASSIGN(std::string data, DataOf(*file, options.files));
   ViewApi api(*file);
   const WebSite site = {
       .token = RandomToken(),
-      .page = std::move(page),
+      .page = ReportPage("", {.kind = PageKind::kServed,
+                              .has_objects = !file->trace().heap_graph.graphs.empty()}),
+      .data = std::move(data),
       .answer = [&api](const WebRequest& request) { return api.Answer(request); },
       .cancel = &file->database->cancel_flag()};
   std::optional<BrowserStart> browser;

@@ -261,13 +261,8 @@ class Report {
   }
 }
 
-// The data as it lies in the page, or a promise that fails with a text for people.
-async function loadReport() {
-  const element = document.getElementById("data");
-  const text = element.textContent;
-  element.remove();
-  if (typeof DecompressionStream === "undefined" || !Object.hasOwn)
-    throw new Error("this browser is too old: it takes Chrome 93, Firefox 113 or Safari 16.4");
+// Of the data as they lie in the page.
+async function unpack(text) {
   const packed = Uint8Array.fromBase64
     ? Uint8Array.fromBase64(text)
     : Uint8Array.from(atob(text), (digit) => digit.charCodeAt(0));
@@ -283,5 +278,15 @@ async function loadReport() {
     length += value.length;
     release(value.buffer);
   }
-  return new Report(bytes.subarray(0, length));
+  return bytes.subarray(0, length);
+}
+
+// A promise that fails with a text for people. A served page has no data in it.
+async function loadReport() {
+  const element = document.getElementById("data");
+  const text = element.textContent;
+  element.remove();
+  if (typeof DecompressionStream === "undefined" || !Object.hasOwn)
+    throw new Error("this browser is too old: it takes Chrome 93, Firefox 113 or Safari 16.4");
+  return new Report(await (text === "" ? askForData() : unpack(text)));
 }

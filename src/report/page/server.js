@@ -17,6 +17,13 @@ async function ask(path, parameters, options) {
   return body;
 }
 
+// What the page shows, as src/report/report_data.h writes it.
+async function askForData() {
+  const answer = await fetch("data").catch(() => ({ ok: false }));
+  if (!answer.ok) throw new Error("The heap_profile view that has served this page does not answer: run it again.");
+  return new Uint8Array(await answer.arrayBuffer());
+}
+
 // For people.
 function errorText(error) {
   return error.name === "AbortError" ? [quiet("Stopped.")]
