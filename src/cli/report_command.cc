@@ -135,11 +135,13 @@ CommandLine ReportCommandLine() {
 }
 
 Status WriteReport(TraceDatabase& database,
-                   ReportOptions options,
+                   ReportOptions& options,
                    const FilePlace& page) {
+  HPD_TRY_ASSIGN(BegunOrder order, BeginOrder(database));
   HPD_TRY(database.Decode());
   TellOfRecordings(database.trace(), &options);
-  HPD_TRY_ASSIGN(const std::string data, EncodeReport(database, options));
+  HPD_TRY_ASSIGN(const std::string data,
+                 EncodeReport(database, options, std::move(order)));
   // Before there is a file: whoever is ended meanwhile leaves none behind.
   const std::string bytes =
       ReportPage(data, {.has_objects = !database.trace().heap_graph.graphs.empty()});

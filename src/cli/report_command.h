@@ -11,8 +11,12 @@
 
 namespace heapprofd {
 
-// With what was wrong with the recordings. `page`: replaced when all of it is written.
-Status WriteReport(TraceDatabase& database, ReportOptions options, const FilePlace& page);
+// With what was wrong with the recordings, which is added to `options`; warnings of the
+// database may be, too, as it decodes the trace. `page`: replaced when all of it is
+// written.
+Status WriteReport(TraceDatabase& database,
+                   ReportOptions& options,
+                   const FilePlace& page);
 
 // Of the page of a recording.
 FilePlace ReportBeside(const FilePlace& trace);

@@ -123,18 +123,32 @@ Result<std::unique_ptr<TraceDatabase>> TraceDatabase::Create(
   return self;
 }
 
-Status TraceDatabase::Decode() {
+bool TraceDatabase::HasToDecode() {
   if (undecoded_.builder == nullptr || is_decoded_)
+    return false;
+  if (!told_warnings_)
+    told_warnings_ = TraceWarnings(trace_->stats);
+  return true;
+}
+
+Status TraceDatabase::DecodeStacks() {
+  if (HasToDecode() && !undecoded_.builder->decoding().RunStacks(cancel_flag()))
+    return WasCancelled();
+  return {};
+}
+
+Status TraceDatabase::Decode() {
+  if (!HasToDecode())
     return {};
-  const std::vector<std::string> known = TraceWarnings(trace_->stats);
   if (!undecoded_.builder->decoding().Finish(*undecoded_.builder, cancel_flag()))
-    return Status(StatusCode::kUnavailable, "it was cancelled");
+    return WasCancelled();
   is_decoded_ = true;
   if (!undecoded_.builder->has_whole_stacks())
     undecoded_.builder.reset();
   tables_ = TablesOf(*trace_);
   for (const std::string& warning : TraceWarnings(trace_->stats)) {
-    if (undecoded_.warn && std::find(known.begin(), known.end(), warning) == known.end())
+    if (undecoded_.warn && std::find(told_warnings_->begin(), told_warnings_->end(),
+                                     warning) == told_warnings_->end())
       undecoded_.warn(warning);
   }
   return {};

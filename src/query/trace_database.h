@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,7 +52,11 @@ class TraceDatabase {
   // cancelled.
   Status Decode();
 
-  // The same, and whole stacks (TraceBuilder::ReadWholeStacks) become callsites: without
+  // The same, as far as stacks go: from then on trace().stacks and what they are of do
+  // not change, but by UseCallsites().
+  Status DecodeStacks();
+
+  // Decode(), and whole stacks (TraceBuilder::ReadWholeStacks) become callsites: without
   // them tables and functions that tell of callsites are empty or wrong. When it was
   // cancelled they are still whole.
   Status UseCallsites();
@@ -77,6 +82,7 @@ class TraceDatabase {
   Status RunScript(std::string_view script, ResultSink& sink);
   Status RunStatement(std::string_view sql, ResultSink& sink);
   Status CheckContents();
+  bool HasToDecode();
 
   struct TraceTable {
     std::string name;
@@ -88,6 +94,7 @@ class TraceDatabase {
   std::unique_ptr<const ImportedTrace> trace_;
   UndecodedPart undecoded_;  // behind the trace
   bool is_decoded_ = false;
+  std::optional<std::vector<std::string>> told_warnings_;  // before decoding
   uint64_t unnamed_classes_ = 0;        // of the contents, as was told last
   std::vector<TraceTable> tables_;      // as the trace is now
   std::unique_ptr<Database> database_;  // behind the trace: its tables point there

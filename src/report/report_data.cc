@@ -13,7 +13,6 @@
 #include "export/formats.h"
 #include "query/allocators.h"
 #include "query/dump_values.h"
-#include "query/stacks/stack_order.h"
 #include "report/columns.h"
 #include "report/example_queries.h"
 #include "report/report_facts.h"
@@ -158,15 +157,11 @@ class MomentTree {
 };
 
 // nullopt: the trace has callsites, as it may have from now on.
-Result<std::optional<StackOrder>> OrderOf(TraceDatabase& database) {
-  if (database.trace().stacks.row_count() > 0) {
-    HPD_TRY_ASSIGN(std::optional<StackOrder> order,
-                   StackOrder::Of(database.trace(), database.cancel_flag()));
-    if (order)
-      return order;
-  }
-  HPD_TRY(database.UseCallsites());
-  return std::optional<StackOrder>();
+Result<std::optional<StackOrder>> OrderOf(TraceDatabase& database, BegunOrder begun) {
+  HPD_TRY_ASSIGN(std::optional<StackOrder> order, begun.get());
+  if (!order)
+    HPD_TRY(database.UseCallsites());
+  return order;
 }
 
 // The trees, one behind the other, and what there is of them.
@@ -177,11 +172,11 @@ struct Trees {
 };
 
 Result<Trees> AppendTrees(TraceDatabase& database,
+                          std::optional<StackOrder>& order,
                           const std::vector<uint32_t>& dump_ids,
                           const ReportOptions& options,
                           ReportFunctions& functions) {
   Trees trees;
-  HPD_TRY_ASSIGN(std::optional<StackOrder> order, OrderOf(database));
   size_t& room = trees.room;
   room = options.max_nodes;
   const std::vector<Moment> moments = MomentsOf(database.trace(), dump_ids, options);
@@ -248,15 +243,29 @@ std::vector<uint32_t> ChosenDumps(const ImportedTrace& trace,
   return chosen;
 }
 
-Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& options) {
-  // Asking decodes the trace.
+Result<BegunOrder> BeginOrder(TraceDatabase& database) {
+  HPD_TRY(database.DecodeStacks());
+  return std::async(std::launch::async | std::launch::deferred,
+                    [&database]() -> Result<std::optional<StackOrder>> {
+                      if (database.trace().stacks.row_count() == 0)
+                        return std::optional<StackOrder>();
+                      return StackOrder::Of(database.trace(), database.cancel_flag());
+                    });
+}
+
+Result<std::string> EncodeReport(TraceDatabase& database,
+                                 const ReportOptions& options,
+                                 BegunOrder begun) {
+  // Asking decodes what is left of the trace.
   HPD_TRY_ASSIGN(json facts, ReportFacts(database));
+  HPD_TRY_ASSIGN(std::optional<StackOrder> order, OrderOf(database, std::move(begun)));
   ReportFunctions functions(database.trace());
   const ReportRoom kept = LeastRoomForGraphs(database.trace());
   ReportOptions of_heaps = options;
   of_heaps.max_nodes -= std::min(of_heaps.max_nodes, kept.nodes);
   of_heaps.max_trees -= std::min(of_heaps.max_trees, kept.trees);
-  HPD_TRY_ASSIGN(Trees trees, AppendTrees(database, DumpsIn(facts), of_heaps, functions));
+  HPD_TRY_ASSIGN(Trees trees,
+                 AppendTrees(database, order, DumpsIn(facts), of_heaps, functions));
   const ReportRoom room = {options.max_nodes - of_heaps.max_nodes + trees.room,
                            options.max_trees - trees.list.size()};
   facts["trees"] = std::move(trees.list);

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/status.h"
+#include "query/stacks/stack_order.h"
 #include "query/trace_database.h"
 
 namespace heapprofd {
@@ -42,8 +45,17 @@ std::vector<uint32_t> ChosenDumps(const ImportedTrace& trace,
                                   const std::vector<uint32_t>& dumps,
                                   size_t count);
 
+// What trees of whole stacks need: begun on a thread of its own, where there is one to be
+// had, while others decode what else the trace has and ask for it. nullopt: it has
+// callsites. The database must outlive it.
+using BegunOrder = std::future<Result<std::optional<StackOrder>>>;
+
+Result<BegunOrder> BeginOrder(TraceDatabase& database);
+
 // "hpdrep1\n", a block with facts (JSON), texts and functions
 // (report_functions.h), trees (report_tree.h) in the order of the fact "trees".
-Result<std::string> EncodeReport(TraceDatabase& database, const ReportOptions& options);
+Result<std::string> EncodeReport(TraceDatabase& database,
+                                 const ReportOptions& options,
+                                 BegunOrder order);
 
 }  // namespace heapprofd

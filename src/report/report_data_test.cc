@@ -133,6 +133,12 @@ class Decoder {
   ByteReader reader_;
 };
 
+Result<std::string> BeginAndEncode(TraceDatabase& database,
+                                   const ReportOptions& options) {
+  HPD_TRY_ASSIGN(BegunOrder order, BeginOrder(database));
+  return EncodeReport(database, options, std::move(order));
+}
+
 class ReportDataTest : public testing::Test {
  protected:
   ReportDataTest() : trace_(std::make_unique<ImportedTrace>()), builder_(trace_.get()) {}
@@ -160,7 +166,7 @@ class ReportDataTest : public testing::Test {
     Result<std::unique_ptr<TraceDatabase>> database =
         TraceDatabase::Create(std::move(trace_));
     EXPECT_TRUE(database.ok());
-    Result<std::string> bytes = EncodeReport(*database.value(), options);
+    Result<std::string> bytes = BeginAndEncode(*database.value(), options);
     EXPECT_TRUE(bytes.ok()) << bytes.status().message();
     return Decoder(bytes.value());
   }
@@ -497,7 +503,7 @@ TEST_F(ReportDataTest, TooLongNamesAreAnError) {
       TraceDatabase::Create(std::move(trace_));
   ASSERT_TRUE(database.ok());
   const Result<std::string> bytes =
-      EncodeReport(*database.value(), {.max_text_bytes = 2 << 20});
+      BeginAndEncode(*database.value(), {.max_text_bytes = 2 << 20});
   ASSERT_FALSE(bytes.ok());
   EXPECT_EQ(bytes.status().message(),
             "cannot make the report: the names of its functions are longer than 2 MiB "
@@ -707,7 +713,7 @@ Decoder ReportOfRandomStacks(bool are_whole, const ReportOptions& options) {
   Result<std::unique_ptr<TraceDatabase>> database =
       TraceDatabase::Create(std::move(trace), {std::move(builder), {}});
   EXPECT_TRUE(database.ok());
-  Result<std::string> bytes = EncodeReport(*database.value(), options);
+  Result<std::string> bytes = BeginAndEncode(*database.value(), options);
   EXPECT_TRUE(bytes.ok()) << bytes.status().message();
   return Decoder(bytes.value());
 }

@@ -30,14 +30,23 @@ bool DecodeQueue::Run(const std::atomic<bool>& is_cancelled) {
   return true;
 }
 
+bool DecodeQueue::RunStacks(const std::atomic<bool>& is_cancelled) {
+  while (stack_steps_ > 0) {
+    if (is_cancelled.load(std::memory_order_relaxed))
+      return false;
+    DoFirst();
+  }
+  return true;
+}
+
 bool DecodeQueue::Finish(TraceBuilder& builder, const std::atomic<bool>& is_cancelled) {
+  if (!RunStacks(is_cancelled))
+    return false;
   while (!steps_.empty()) {
     if (is_cancelled.load(std::memory_order_relaxed))
       return false;
-    if (stack_steps_ == 0) {
-      builder.ForgetCallsites();
-      steps_.front().decoder->ForgetStacks();
-    }
+    builder.ForgetCallsites();
+    steps_.front().decoder->ForgetStacks();
     DoFirst();
   }
   return true;

@@ -67,7 +67,10 @@ class DecodeQueue {
   bool Run(const std::atomic<bool>& is_cancelled);
   void Run();
 
-  // The same when nothing will be pushed or interned after that: what only stacks need is
+  // The same, and no more than the last StackStep takes: stacks do not change after that.
+  bool RunStacks(const std::atomic<bool>& is_cancelled);
+
+  // Run() when nothing will be pushed or interned after that: what only stacks need is
   // freed before the first step that comes after the last of them. `builder` is that of
   // the decoders.
   bool Finish(TraceBuilder& builder, const std::atomic<bool>& is_cancelled);

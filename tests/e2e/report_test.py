@@ -544,6 +544,16 @@ class BrowserTest(WithPage, WithRecording):
         """What is wrong, by the page of Data quality."""
         return self.page.evaluate("[...document.querySelectorAll('#page li.bad')].map((one) => one.textContent)")
 
+    def test_what_only_decoding_shows_to_be_wrong_is_told(self):
+        _, page = self.textproto("""
+            packet { trusted_packet_sequence_id: 2 sequence_flags: 1 timestamp: 1 interned_data { callstacks { iid: 1 frame_ids: 77 } } }
+            packet { trusted_packet_sequence_id: 2 timestamp: 2 profile_packet { index: 0
+              process_dumps { pid: 42 heap_name: "libc.malloc" timestamp: 2 samples { callstack_id: 1 self_allocated: 10 alloc_count: 1 } } } }
+            """, "frame")
+        self.open(page)
+        self.page.key("q")
+        self.assertIn("stackprofile_invalid_frame_id 1", "".join(self.told()))
+
     def test_what_ended_a_recording_of_perfettos_early_is_told(self):
         _, page = self.textproto((TRACES / "flags.textproto").read_text(), "flags")
         self.open(page)

@@ -522,7 +522,7 @@ class BrowserTest(WithPage, ViewTest):
         page = self.directory / "saved.html"
         page.write_bytes(self.server.ask()[2])
         self.page.open(page)
-        self.assertIn("does not answer: run it again", self.page.evaluate("document.getElementById('app').textContent"))
+        self.assertIn("run heap_profile view again", self.page.evaluate("document.getElementById('app').textContent"))
         self.page.complaints.clear()  # of the data that is not there
         self.page.requests.clear()
 

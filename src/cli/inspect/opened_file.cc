@@ -123,7 +123,6 @@ Result<std::unique_ptr<OpenedFile>> OpenFiles(const std::vector<std::string>& pa
                                        it->warnings.push_back(warning);
                                      },
                                      StackForm::kWhole));
-  HPD_TRY(file->database->Decode());
   return file;
 }
 

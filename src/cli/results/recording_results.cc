@@ -195,11 +195,10 @@ class ResultsMaker {
   };
 
   Result<std::string> MakeReport() {
-    HPD_TRY(WriteReport(*file_.database,
-                        {.version = HPD_VERSION,
-                         .files = {wanted_.trace_path},
-                         .warnings = file_.warnings},
-                        ReportOf(wanted_)));
+    ReportOptions options = {.version = HPD_VERSION,
+                             .files = {wanted_.trace_path},
+                             .warnings = file_.warnings};
+    HPD_TRY(WriteReport(*file_.database, options, ReportOf(wanted_)));
     return std::string();
   }
 

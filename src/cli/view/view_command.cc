@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/print.h"
 #include "cli/command_table.h"
@@ -45,13 +46,18 @@ std::vector<Flag> ViewFlags(ViewOptions& options) {
       MemoryBudgetFlag(group, &options.memory_budget)};
 }
 
+// With what was wrong with the files, which decoding shows.
 Result<std::string> DataOf(const OpenedFile& file, const Words& paths) {
+  HPD_TRY_ASSIGN(BegunOrder order, BeginOrder(*file.database));
+  HPD_TRY(file.database->Decode());
+  for (const std::string& warning : file.warnings)
+    Print(stderr, "%s: %s\n", kViewCommand, warning.c_str());
   ReportOptions options = {.version = HPD_VERSION,
                            .files = paths,
                            .warnings = file.warnings,
                            .is_served = true};
   TellOfRecordings(file.trace(), &options);
-  return EncodeReport(*file.database, options);
+  return EncodeReport(*file.database, options, std::move(order));
 }
 
 Result<int> RunView(const ViewOptions& options) {
@@ -61,8 +67,6 @@ Result<int> RunView(const ViewOptions& options) {
   HPD_TRY(UseMemoryBudget(options.memory_budget));
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
                  OpenFiles(options.files, kViewCommand));
-  for (const std::string& warning : file->warnings)
-    Print(stderr, "%s: %s\n", kViewCommand, warning.c_str());
   HPD_TRY_ASSIGN(std::string data, DataOf(*file, options.files));
   ViewApi api(*file);
   const WebSite site = {

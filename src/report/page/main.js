@@ -692,8 +692,8 @@ function showFailure(error) {
   const app = document.getElementById("app");
   app.textContent = "";
   app.append(make("section", { class: "card empty" }, make("h2", {}, "The report cannot be shown"),
-    make("p", {}, String((error && error.message) || error)),
-    make("p", {}, "heap_profile query FILE \"SELECT * FROM top('space', 20)\" tells who holds the memory.")));
+    make("p", {}, error.message),
+    make("p", {}, error.hint || "heap_profile query FILE \"SELECT * FROM top('space', 20)\" tells who holds the memory.")));
 }
 
 // The build keeps no other names (CMakeLists.txt).

@@ -7,21 +7,21 @@ class ServerError extends Error {
   }
 }
 
-async function ask(path, parameters, options) {
-  const answer = await fetch(`api/${path}?${new URLSearchParams(parameters)}`, options).catch((error) => {
+function reach(path, options) {
+  return fetch(path, options).catch((error) => {
     if (error.name === "AbortError") throw error;
     throw new ServerError({ error: "The server does not answer.", hint: "Where it has ended: run heap_profile view again." });
   });
+}
+
+// What it shows, as src/report/report_data.h writes it.
+const askForData = async () => new Uint8Array(await (await reach("data")).arrayBuffer());
+
+async function ask(path, parameters, options) {
+  const answer = await reach(`api/${path}?${new URLSearchParams(parameters)}`, options);
   const body = await answer.json();
   if (!answer.ok) throw new ServerError(body);
   return body;
-}
-
-// What the page shows, as src/report/report_data.h writes it.
-async function askForData() {
-  const answer = await fetch("data").catch(() => ({ ok: false }));
-  if (!answer.ok) throw new Error("The heap_profile view that has served this page does not answer: run it again.");
-  return new Uint8Array(await answer.arrayBuffer());
 }
 
 // For people.
