@@ -5,6 +5,7 @@
 #include "cli/load_trace.h"
 #include "hprof/graph_tables.h"
 #include "import/import_file.h"
+#include "tables/decode_queue.h"
 
 namespace heapprofd {
 namespace {
@@ -32,8 +33,10 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(
   auto trace = std::make_unique<ImportedTrace>();
   auto builder = std::make_unique<TraceBuilder>(trace.get());
   builder->DeferDecoding();
-  if (form == StackForm::kWhole)
+  if (form == StackForm::kWhole) {
     builder->ReadWholeStacks();
+    builder->decoding().BeginMeanwhile();
+  }
   std::vector<std::string> warnings;
   std::vector<std::string> others;
   hprof::GraphContentsList contents;
@@ -62,6 +65,7 @@ Result<std::unique_ptr<TraceDatabase>> OpenOwnTrace(
   auto builder = std::make_unique<TraceBuilder>(trace.get());
   builder->DeferDecoding();
   builder->ReadWholeStacks();
+  builder->decoding().BeginMeanwhile();
   std::vector<std::string> warnings;
   HPD_TRY(ImportSource(source, name, *builder, &warnings));
   std::for_each(warnings.begin(), warnings.end(), warn);

@@ -13,15 +13,52 @@ constexpr size_t kMaxSteps = size_t{1} << 17;
 
 }  // namespace
 
+void DecodeQueue::BeginMeanwhile() {
+  meanwhile_ = std::async(std::launch::async | std::launch::deferred,
+                          [this] { DoMeanwhile(); });
+}
+
+void DecodeQueue::DoMeanwhile() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    pushed_.wait(lock, [this] { return is_ending_ || !steps_.empty(); });
+    if (is_ending_ || std::holds_alternative<SampleStep>(steps_.front().step))
+      return;
+    const Entry entry = TakeFirst();
+    lock.unlock();
+    entry.decoder->Do(entry.step);
+    lock.lock();
+  }
+}
+
+// What is left is for this thread.
+void DecodeQueue::EndMeanwhile() {
+  if (!meanwhile_.valid())
+    return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    is_ending_ = true;
+  }
+  pushed_.notify_one();
+  meanwhile_.get();
+}
+
 void DecodeQueue::Push(std::shared_ptr<Decoder> decoder, DecodeStep step) {
-  if (std::holds_alternative<StackStep>(step))
-    ++stack_steps_;
-  steps_.push_back({std::move(decoder), std::move(step)});
-  if (steps_.size() >= kMaxSteps)
+  bool is_full = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (std::holds_alternative<StackStep>(step))
+      ++stack_steps_;
+    steps_.push_back({std::move(decoder), std::move(step)});
+    is_full = steps_.size() >= kMaxSteps;
+  }
+  pushed_.notify_one();
+  if (is_full)
     Run();
 }
 
 bool DecodeQueue::Run(const std::atomic<bool>& is_cancelled) {
+  EndMeanwhile();
   while (!steps_.empty()) {
     if (is_cancelled.load(std::memory_order_relaxed))
       return false;
@@ -31,6 +68,7 @@ bool DecodeQueue::Run(const std::atomic<bool>& is_cancelled) {
 }
 
 bool DecodeQueue::RunStacks(const std::atomic<bool>& is_cancelled) {
+  EndMeanwhile();
   while (stack_steps_ > 0) {
     if (is_cancelled.load(std::memory_order_relaxed))
       return false;
@@ -52,12 +90,17 @@ bool DecodeQueue::Finish(TraceBuilder& builder, const std::atomic<bool>& is_canc
   return true;
 }
 
-void DecodeQueue::DoFirst() {
-  const Entry& entry = steps_.front();
-  if (std::holds_alternative<StackStep>(entry.step))
-    --stack_steps_;
-  entry.decoder->Do(entry.step);
+DecodeQueue::Entry DecodeQueue::TakeFirst() {
+  Entry first = std::move(steps_.front());
   steps_.pop_front();
+  if (std::holds_alternative<StackStep>(first.step))
+    --stack_steps_;
+  return first;
+}
+
+void DecodeQueue::DoFirst() {
+  const Entry entry = TakeFirst();
+  entry.decoder->Do(entry.step);
 }
 
 void DecodeQueue::Run() {

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <variant>
 #include <vector>
@@ -57,7 +60,15 @@ class Decoder {
 
 class DecodeQueue {
  public:
+  ~DecodeQueue() { EndMeanwhile(); }
+
+  // Not while steps are done on another thread.
   bool empty() const { return steps_.empty(); }
+
+  // From here on steps are done as they are pushed, on a thread of its own where there is
+  // one to be had: those before the first SampleStep, which concern tables that whoever
+  // reads packets does not touch. For who will decode in any case.
+  void BeginMeanwhile();
 
   // The queue keeps the decoder as long as it needs it.
   void Push(std::shared_ptr<Decoder> decoder, DecodeStep step);
@@ -82,9 +93,16 @@ class DecodeQueue {
   };
 
   void DoFirst();
+  Entry TakeFirst();
+  void DoMeanwhile();
+  void EndMeanwhile();
 
   std::deque<Entry> steps_;
   size_t stack_steps_ = 0;
+  std::future<void> meanwhile_;  // has a state while a thread may work on the steps
+  std::mutex mutex_;             // of all that follows and precedes, until then
+  std::condition_variable pushed_;
+  bool is_ending_ = false;
 };
 
 }  // namespace heapprofd

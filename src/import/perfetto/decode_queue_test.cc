@@ -10,21 +10,27 @@
 namespace heapprofd {
 namespace {
 
-// Read, but not yet decoded.
-std::unique_ptr<TestTrace> ReadDeferred(const std::string& fixture) {
+// Read, but not yet decoded; or some of it, meanwhile.
+std::unique_ptr<TestTrace> ReadDeferred(const std::string& fixture,
+                                        bool begins_meanwhile = false) {
   auto test = std::make_unique<TestTrace>();
   test->builder.DeferDecoding();
+  if (begins_meanwhile)
+    test->builder.decoding().BeginMeanwhile();
   const std::string bytes = FixtureBytes(fixture);
   MemorySource source(bytes);
   EXPECT_TRUE(ReadTrace(source, fixture, test->builder).ok());
   return test;
 }
 
-class DecodingTest : public testing::TestWithParam<const char*> {};
+class DecodingTest : public testing::TestWithParam<const char*> {
+ protected:
+  void ExpectTheTablesOfAtOnce(TestTrace& deferred) const;
+};
 
-TEST_P(DecodingTest, LaterGivesTheTablesOfAtOnce) {
+void DecodingTest::ExpectTheTablesOfAtOnce(TestTrace& deferred) const {
   const auto want = ReadFixture(GetParam());
-  const auto got = ReadDeferred(GetParam());
+  TestTrace* const got = &deferred;
   got->builder.decoding().Run();
   EXPECT_EQ(got->Allocations(), want->Allocations());
   ASSERT_EQ(got->trace.callsites.row_count(), want->trace.callsites.row_count());
@@ -37,6 +43,14 @@ TEST_P(DecodingTest, LaterGivesTheTablesOfAtOnce) {
     EXPECT_EQ(got->trace.dumps[dump].is_peak, want->trace.dumps[dump].is_peak);
   }
   EXPECT_EQ(got->trace.stats.values(), want->trace.stats.values());
+}
+
+TEST_P(DecodingTest, LaterGivesTheTablesOfAtOnce) {
+  ExpectTheTablesOfAtOnce(*ReadDeferred(GetParam()));
+}
+
+TEST_P(DecodingTest, MeanwhileGivesTheTablesOfAtOnce) {
+  ExpectTheTablesOfAtOnce(*ReadDeferred(GetParam(), /*begins_meanwhile=*/true));
 }
 
 TEST_P(DecodingTest, WholeStacksHoldTheFramesOfCallsites) {
@@ -105,6 +119,17 @@ TEST(DecodeQueueTest, DumpsAndFramesAreThereBeforeStacksAndSamplesAre) {
   EXPECT_EQ(test->trace.frames.row_count(), 3u);
   EXPECT_EQ(test->trace.callsites.row_count(), 0u);
   EXPECT_EQ(test->trace.allocations.row_count(), 0u);
+}
+
+// Until something is asked for, or for good.
+TEST(DecodeQueueTest, SamplesWaitForStacksThatAreDecodedMeanwhile) {
+  const auto test = ReadDeferred("two_dumps", /*begins_meanwhile=*/true);
+  const std::atomic<bool> is_cancelled = false;
+  EXPECT_TRUE(test->builder.decoding().RunStacks(is_cancelled));
+  EXPECT_EQ(test->trace.callsites.row_count(),
+            ReadFixture("two_dumps")->trace.callsites.row_count());
+  EXPECT_LT(test->Allocations().size(), ReadFixture("two_dumps")->Allocations().size());
+  ReadDeferred("two_dumps", /*begins_meanwhile=*/true).reset();
 }
 
 TEST(DecodeQueueTest, WhatWasCancelledGoesOnWhereItWas) {
