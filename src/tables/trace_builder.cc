@@ -94,8 +94,9 @@ uint32_t TraceBuilder::InternStack(std::span<const uint32_t> frames) {
   StackTable& stacks = trace_->stacks;
   if (frames.empty())
     return kNoId;
-  stack_index_.Prepare([&](uint32_t row) { return StackHash(stacks.FramesOf(row)); });
-  uint32_t& row = stack_index_.Find(StackHash(frames), [&](uint32_t other) {
+  const uint64_t hash = StackHash(frames);
+  stack_index_.Prepare([&](uint32_t row) { return stack_hashes_[row]; });
+  uint32_t& row = stack_index_.Find(hash, [&](uint32_t other) {
     const std::span<const uint32_t> present = stacks.FramesOf(other);
     return std::equal(present.begin(), present.end(), frames.begin(), frames.end());
   });
@@ -103,6 +104,7 @@ uint32_t TraceBuilder::InternStack(std::span<const uint32_t> frames) {
     row = static_cast<uint32_t>(stacks.row_count());
     stacks.frames.append(frames);
     stacks.end.push_back(static_cast<uint32_t>(stacks.frames.size()));
+    stack_hashes_.push_back(hash);
     stack_index_.CountAdded();
   }
   return row;

@@ -100,6 +100,7 @@ class TraceBuilder {
   void ForgetCallsites() {
     callsites_.Forget();
     stack_index_ = RowIndex();
+    stack_hashes_ = Column<uint64_t>();
   }
 
   // Begins a symbol set, or goes on with it: the functions at one address, innermost
@@ -117,6 +118,7 @@ class TraceBuilder {
   RowIndex mapping_index_;
   RowIndex frame_index_;
   RowIndex stack_index_;
+  Column<uint64_t> stack_hashes_;  // by row of `stacks`
   uint32_t no_mapping_ = kNoId;
 };
 

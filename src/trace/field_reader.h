@@ -64,11 +64,21 @@ class FieldReader {
                : std::string_view();
   }
 
-  // All numbers of this occurrence of a repeated field, packed or not.
+  // All numbers of this occurrence of a repeated field, packed or not, and of those that
+  // follow it at once.
   template <typename Visit>
   void Uints(Visit visit) {
     if (type_ != kDelimited) {
       visit(value_);
+      const uint32_t tag = number_ << 3 | kVarint;
+      while (type_ == kVarint && at_ != end_ && *at_ == tag) {
+        ++at_;
+        if (!TakeVarint(&value_)) {
+          Fail();
+          return;
+        }
+        visit(value_);
+      }
       return;
     }
     FieldReader packed(Bytes());
@@ -101,6 +111,16 @@ class FieldReader {
       return false;
     if (*at_ < 0x80) {
       *value = *at_++;
+      return true;
+    }
+    if (end_ - at_ >= 2 && at_[1] < 0x80) {
+      *value = (at_[0] & 0x7fu) | uint32_t{at_[1]} << 7;
+      at_ += 2;
+      return true;
+    }
+    if (end_ - at_ >= 3 && at_[2] < 0x80) {
+      *value = (at_[0] & 0x7fu) | (at_[1] & 0x7fu) << 7 | uint32_t{at_[2]} << 14;
+      at_ += 3;
       return true;
     }
     return TakeLongVarint(value);

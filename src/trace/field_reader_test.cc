@@ -47,11 +47,13 @@ TEST(FieldReaderTest, RepeatedNumbersAreReadPackedOrNot) {
   const std::vector<uint64_t> packed = {1, 300, 70000};
   writer.add_packed_uint64(2, packed.begin(), packed.end());
   writer.add_uint64(2, 5);
+  writer.add_uint64(2, 200);
+  writer.add_uint64(3, 6);
   std::vector<uint64_t> values;
   FieldReader reader(message);
   while (reader.Next())
     reader.Uints([&](uint64_t value) { values.push_back(value); });
-  EXPECT_EQ(values, (std::vector<uint64_t>{1, 300, 70000, 5}));
+  EXPECT_EQ(values, (std::vector<uint64_t>{1, 300, 70000, 5, 200, 6}));
 }
 
 TEST(FieldReaderTest, WhatEndsTooEarlyIsMalformed) {

@@ -17,22 +17,15 @@ uint32_t FrameFunctions::CountAt(uint32_t frame) const {
   return end > set ? static_cast<uint32_t>(end - set) : 1;
 }
 
-std::span<const uint32_t> FrameFunctions::At(uint32_t frame) {
-  Run& run = runs_[frame];
-  if (run.count == 0) {
-    run = {static_cast<uint32_t>(functions_.size()), CountAt(frame)};
-    Add(frame, run.count);
-  }
-  return functions_.span().subspan(run.first, run.count);
-}
-
 std::shared_ptr<const StringPool> FrameFunctions::names() const {
   return style_ == NameStyle::kDemangled
              ? std::shared_ptr<const StringPool>(demangled_)
              : std::shared_ptr<const StringPool>(demangled_, &trace_.strings);
 }
 
-void FrameFunctions::Add(uint32_t frame, uint32_t count) {
+void FrameFunctions::Add(uint32_t frame) {
+  const uint32_t count = CountAt(frame);
+  runs_[frame] = {static_cast<uint32_t>(functions_.size()), count};
   const FrameTable& frames = trace_.frames;
   const uint32_t mapping = frames.mapping[frame];
   TreeFunction function;

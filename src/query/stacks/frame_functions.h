@@ -28,7 +28,12 @@ class FrameFunctions {
   uint32_t CountAt(uint32_t frame) const;
 
   // Rows of table(), the innermost first. The span ends with the next call.
-  std::span<const uint32_t> At(uint32_t frame);
+  std::span<const uint32_t> At(uint32_t frame) {
+    const Run& run = runs_[frame];
+    if (run.count == 0)
+      Add(frame);
+    return functions_.span().subspan(run.first, run.count);
+  }
 
   FunctionTable& table() { return table_; }
 
@@ -44,7 +49,7 @@ class FrameFunctions {
     uint32_t count = 0;
   };
 
-  void Add(uint32_t frame, uint32_t count);
+  void Add(uint32_t frame);
   StringId NameId(StringId name);
 
   const ImportedTrace& trace_;

@@ -40,14 +40,36 @@ Result<bool> StackOrder::AddStacks(const ImportedTrace& trace,
     std::span<const uint32_t> frames = trace.stacks.FramesOf(stack);
     while (frames.size() > 1 && is_allocator[frames.back()])
       frames = frames.first(frames.size() - 1);
-    for (const uint32_t frame : frames) {
-      const std::span<const uint32_t> functions = functions_.At(frame);
-      if (functions.size() > kMostFunctions - of_stacks_.size())
-        return false;
-      for (size_t i = functions.size(); i-- > 0;)
-        of_stacks_.push_back(functions[i]);
-    }
+    if (!AddFunctions(frames))
+      return false;
     ends_.push_back(static_cast<uint32_t>(of_stacks_.size()));
+  }
+  return true;
+}
+
+// Most frames have one function, and are copied before their functions are looked up.
+bool StackOrder::AddFunctions(std::span<const uint32_t> frames) {
+  if (frames.size() > kMostFunctions - of_stacks_.size())
+    return false;
+  const size_t begin = of_stacks_.size();
+  of_stacks_.append(frames);
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const std::span<const uint32_t> functions = functions_.At(frames[i]);
+    if (functions.size() > 1)
+      return AddInlined(frames.subspan(i), begin + i);
+    of_stacks_[begin + i] = functions[0];
+  }
+  return true;
+}
+
+bool StackOrder::AddInlined(std::span<const uint32_t> frames, size_t begin) {
+  of_stacks_.resize(begin, 0);
+  for (const uint32_t frame : frames) {
+    const std::span<const uint32_t> functions = functions_.At(frame);
+    if (functions.size() > kMostFunctions - of_stacks_.size())
+      return false;
+    for (size_t i = functions.size(); i-- > 0;)
+      of_stacks_.push_back(functions[i]);
   }
   return true;
 }
@@ -82,7 +104,10 @@ uint32_t StackOrder::FirstDifference(uint32_t a, uint32_t b, uint32_t depth) con
   const std::span<const uint32_t> of_a = FunctionsOf(a);
   const std::span<const uint32_t> of_b = FunctionsOf(b);
   const size_t end = std::min(of_a.size(), of_b.size());
-  while (depth < end && group_of_[of_a[depth]] == group_of_[of_b[depth]])
+  const auto are_alike = [this](uint32_t one, uint32_t other) {
+    return one == other || group_of_[one] == group_of_[other];
+  };
+  while (depth < end && are_alike(of_a[depth], of_b[depth]))
     ++depth;
   return depth;
 }

@@ -47,6 +47,8 @@ class StackOrder {
 
   // False: they have too many functions.
   Result<bool> AddStacks(const ImportedTrace& trace, const CancelFlag& cancelled);
+  bool AddFunctions(std::span<const uint32_t> frames);
+  bool AddInlined(std::span<const uint32_t> frames, size_t begin);
   void FindGroups();
   Status Sort(const CancelFlag& cancelled);
   void SortFew(std::span<uint64_t> keys, size_t place, uint32_t depth);
