@@ -56,6 +56,13 @@ class FakePageFiles {
              .marks = ScopedFd(dup(marks_.get()))}};
   }
 
+  // As where the machine's memory ends with this frame: of the word that has it the
+  // kernel tells nothing.
+  void EndBitmapWith(uint64_t frame) {
+    static_cast<void>(
+        ftruncate(bitmap_.get(), static_cast<off_t>(frame / 64 * sizeof(uint64_t))));
+  }
+
   // As of a process that has ended.
   void End() { static_cast<void>(ftruncate(pagemap_.get(), 0)); }
 

@@ -189,6 +189,7 @@ uint64_t PageBatch::FlagsOf(uint64_t frame) const {
   return ReadEntries(files_.page_flags.get(), frame, 1, &flags) == 1 ? flags : 0;
 }
 
+// The kernel tells words, but not the last one where memory ends within it.
 void PageBatch::ReadMarks(std::span<IdlePages::Page> found) const {
   std::array<uint16_t, IdlePages::kTogether> order{};
   size_t count = 0;

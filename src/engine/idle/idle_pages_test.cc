@@ -79,6 +79,22 @@ TEST(IdlePagesTest, PagesThatCannotBeMarkedAreNotAskedAbout) {
   EXPECT_EQ(LookedAt(files, {2, 3})[1].frame, 0u);
 }
 
+TEST(IdlePagesTest, TheEndOfMemoryThatTheKernelDoesNotTellIsNotAskedAbout) {
+  FakePageFiles files;
+  for (const uint64_t frame : {1023u, 1024u, 1025u}) {
+    files.Map(frame, frame);
+    files.SetIdle(frame, true);
+  }
+  files.EndBitmapWith(1025);
+  const std::vector<IdlePages::Page> found = LookedAt(files, {1023, 1024, 1025});
+  EXPECT_EQ(found[0].frame, 1023u);
+  EXPECT_EQ(found[0].is_idle, 1u);
+  for (const size_t i : {1u, 2u}) {
+    EXPECT_EQ(found[i].frame, 0u) << i;
+    EXPECT_EQ(found[i].is_idle, 0u) << i;
+  }
+}
+
 TEST(IdlePagesTest, AProcessThatIsGoneIsTold) {
   FakePageFiles files;
   files.Map(1, 77);
