@@ -10,6 +10,7 @@
 
 #include "attach/apart.h"
 #include "attach/leftovers.h"
+#include "attach/refusals.h"
 #include "attach/remote_process.h"
 #include "base/clock.h"
 #include "engine/process_info.h"
@@ -121,6 +122,8 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
   ScopedFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd.valid())
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
+  if (attached->HasBecomeAnother())  // and so the descriptor is of another process
+    return LostRace(pid, "it has just ended or become another program");
   HPD_TRY_ASSIGN(
       std::unique_ptr<SharedMemory> memory,
       SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
@@ -128,6 +131,7 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
   // A forked child that was born with the hooks has counted from its start.
   const Target::Origin origin{.pid = pid,
                               .thread = attached->opened_view(),
+                              .process = pidfd.get(),
                               .from_startup = from_startup || attached->counts_already(),
                               .is_attached = true};
   HPD_TRY_ASSIGN(

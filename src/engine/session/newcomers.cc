@@ -1,6 +1,5 @@
 #include "engine/session/newcomers.h"
 
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -32,12 +31,6 @@ bool SendWelcome(int connection, const Welcome& welcome, const std::vector<int>&
 
 ScopedFd OpenProcess(pid_t pid) {
   return ScopedFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-}
-
-// Readable: it has ended.
-bool IsAlive(int process) {
-  pollfd ended{.fd = process, .events = POLLIN, .revents = 0};
-  return process >= 0 && poll(&ended, 1, 0) == 0;
 }
 
 // The other end is closed: its process is gone, or has waited long enough.
@@ -145,17 +138,16 @@ Status Newcomers::TakeIn(Newcomer newcomer) {
   HPD_TRY(context_->targets().CheckRoom(pid));
   if (HasLeft(newcomer.connection))
     return Status(StatusCode::kUnavailable, "it does not wait for an answer any more");
-  const Target::Origin origin{
-      .pid = pid, .thread = pid, .from_startup = newcomer.from_startup};
+  const Target::Origin origin{.pid = pid,
+                              .thread = pid,
+                              .process = newcomer.process.get(),
+                              .from_startup = newcomer.from_startup};
   HPD_TRY_ASSIGN(
       std::unique_ptr<Target> target,
       Target::Create(origin, config(), &context_->modules(), &context_->clock()));
   SharedMemory& memory = target->recorder().memory();
   // Looked at now that its mappings are open: whatever it has become before is
   // seen, and what it becomes later has other mappings.
-  if (!IsAlive(newcomer.process.get()))
-    return Status(StatusCode::kUnavailable,
-                  "process " + std::to_string(pid) + " has ended");
   HPD_TRY(CheckRightsOf(pid, newcomer.user, newcomer.group));
   const Welcome welcome{.magic = kHandshakeMagic,
                         .version = kWireVersion,

@@ -1,5 +1,8 @@
 #include "engine/target/target.h"
 
+#include <poll.h>
+
+#include <string>
 #include <utility>
 
 #include "base/clock.h"
@@ -18,6 +21,12 @@ TargetProfile NewProfile(const Target::Origin& origin) {
   profile.process.start_ns = MonotonicNs();
   profile.from_startup = origin.from_startup;
   return profile;
+}
+
+// Readable: it has ended.
+bool IsAlive(int process) {
+  pollfd ended{.fd = process, .events = POLLIN, .revents = 0};
+  return process >= 0 && poll(&ended, 1, 0) == 0;
 }
 
 }  // namespace
@@ -59,6 +68,9 @@ Result<std::unique_ptr<Target>> Target::CreateWith(std::unique_ptr<SharedMemory>
                            .children = &target->children_,
                            .clock = clock},
       /*knows_threads=*/target->own_pid_ == origin.thread);
+  if (!IsAlive(origin.process))
+    return Status(StatusCode::kUnavailable,
+                  "process " + std::to_string(origin.pid) + " has ended");
   return target;
 }
 

@@ -37,11 +37,13 @@ class Target {
   struct Origin {
     pid_t pid;
     pid_t thread;              // of it, that lives: the process is read by way of it
+    int process;               // a pidfd of it, which was there before
     bool from_startup = true;  // recorded from its first allocation on
     bool is_attached = false;  // its client was not preloaded
   };
 
-  // Reads the process's maps: the process waits in its handshake meanwhile.
+  // Reads the process's maps: the process waits in its handshake meanwhile. All of it is
+  // opened by number, and when that is done the process still lives: no other is looked at.
   static Result<std::unique_ptr<Target>> Create(const Origin& origin,
                                                 const SessionConfig& config,
                                                 ModuleCache* modules,

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -16,13 +18,14 @@
 #include <string>
 #include <vector>
 
+#include "base/scoped_fd.h"
 #include "engine/target/test_target.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr size_t kAllRecords = 1'000'000;
-const Target::Origin kOwn{.pid = getpid(), .thread = getpid()};
+const Target::Origin kOwn{.pid = getpid(), .thread = getpid(), .process = OwnProcess()};
 
 class TargetTest : public testing::Test {
  protected:
@@ -654,9 +657,30 @@ TEST(TargetCreateTest, AProcessThatDoesNotExistIsAnError) {
   config.ring_size_bytes = kMinRingSize;
   ModuleCache modules;
   const TscClock clock;
-  EXPECT_FALSE(
-      Target::Create({.pid = 0x7fffffff, .thread = 0x7fffffff}, config, &modules, &clock)
-          .ok());
+  EXPECT_FALSE(Target::Create({.pid = 0x7fffffff, .thread = 0x7fffffff, .process = -1},
+                              config, &modules, &clock)
+                   .ok());
+}
+
+// As when a process has ended and another one, here this, has got its number.
+TEST(TargetCreateTest, AnotherProcessWithTheNumberIsNotLookedAt) {
+  SessionConfig config;
+  config.ring_size_bytes = kMinRingSize;
+  ModuleCache modules;
+  const TscClock clock;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0)
+    _exit(0);
+  const ScopedFd ended(static_cast<int>(syscall(SYS_pidfd_open, child, 0)));
+  ASSERT_TRUE(ended.valid());
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  const auto target =
+      Target::Create({.pid = getpid(), .thread = getpid(), .process = ended.get()},
+                     config, &modules, &clock);
+  ASSERT_FALSE(target.ok());
+  EXPECT_EQ(target.status().message(),
+            "process " + std::to_string(getpid()) + " has ended");
 }
 
 // The engine looks while the place is empty, and nobody says that other code comes there.

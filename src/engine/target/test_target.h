@@ -2,6 +2,7 @@
 // the client would, and as a lying client would. For tests and fuzz targets.
 #pragma once
 
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/scoped_fd.h"
 #include "engine/session_config.h"
 #include "engine/target/target.h"
 #include "engine/tsc_clock.h"
@@ -31,6 +33,11 @@ namespace heapprofd {
 // Of a turn that no test takes long enough to see.
 inline uint64_t FarEnd() {
   return MonotonicNs() + 60'000'000'000;
+}
+
+inline int OwnProcess() {
+  static const ScopedFd process(static_cast<int>(syscall(SYS_pidfd_open, getpid(), 0)));
+  return process.get();
 }
 
 // Of a call from this process's code.
@@ -84,7 +91,8 @@ class TestTarget {
   explicit TestTarget(SessionConfig config = {}) {
     static OwnModules own;
     config.ring_size_bytes = kRingSize;
-    const Target::Origin origin{.pid = getpid(), .thread = getpid()};
+    const Target::Origin origin{
+        .pid = getpid(), .thread = getpid(), .process = OwnProcess()};
     auto target = Target::Create(origin, config, &own.modules, &clock_);
     if (!target.ok()) {
       fprintf(stderr, "%s\n", target.status().message().c_str());
