@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 
 #include "base/scoped_fd.h"
 #include "engine/idle/idle_pages.h"
@@ -51,9 +52,10 @@ class FakePageFiles {
   IdlePages Pages() const {
     return {getpid(),
             {.pagemap = ScopedFd(dup(pagemap_.get())),
-             .page_flags = ScopedFd(dup(flags_.get())),
-             .bitmap = ScopedFd(dup(bitmap_.get())),
-             .marks = ScopedFd(dup(marks_.get()))}};
+             .machine = std::make_shared<const MachinePageFiles>(
+                 MachinePageFiles{.page_flags = ScopedFd(dup(flags_.get())),
+                                  .bitmap = ScopedFd(dup(bitmap_.get())),
+                                  .marks = ScopedFd(dup(marks_.get()))})}};
   }
 
   // As where the machine's memory ends with this frame: of the word that has it the

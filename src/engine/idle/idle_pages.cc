@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -69,6 +70,24 @@ bool TellsFrames() {
   const bool is_read = pread(own.get(), &entry, sizeof(entry),
                              static_cast<off_t>(page * sizeof(entry))) == sizeof(entry);
   return !is_read || (entry & kPresent) == 0 || (entry & kFrameMask) != 0;
+}
+
+using SharedMachineFiles = std::shared_ptr<const MachinePageFiles>;
+
+Result<SharedMachineFiles> OpenMachineFiles(const IdlePagePlaces& places) {
+  static std::map<std::string, std::weak_ptr<const MachinePageFiles>> known;  // by bitmap
+  if (SharedMachineFiles files = known[places.bitmap].lock())
+    return files;
+  const auto files = std::make_shared<MachinePageFiles>();
+  HPD_TRY_ASSIGN(files->bitmap, OpenBitmap(places.bitmap, O_RDONLY));
+  HPD_TRY_ASSIGN(files->marks, OpenBitmap(places.bitmap, O_WRONLY));
+  HPD_TRY_ASSIGN(files->page_flags, OpenFile(places.page_flags, O_RDONLY));
+  if (!TellsFrames())
+    return Status(StatusCode::kUnavailable,
+                  "cannot track idle memory: the kernel does not tell where pages are "
+                  "without CAP_SYS_ADMIN; record as root, outside of containers");
+  known[places.bitmap] = files;
+  return SharedMachineFiles(files);
 }
 
 // `count` entries from `first` on; fewer where the file has no more.
@@ -158,7 +177,7 @@ void PageBatch::FindHeads(std::span<IdlePages::Page> found) const {
     const size_t run =
         RunLength(at, found.size(), [&](size_t i) { return uint64_t{found[i].frame}; });
     const size_t count =
-        ReadEntries(files_.page_flags.get(), found[at].frame, run, flags.data());
+        ReadEntries(files_.machine->page_flags.get(), found[at].frame, run, flags.data());
     std::optional<uint64_t> head;  // of the page before
     for (size_t i = 0; i < run; ++i) {
       IdlePages::Page& page = found[at + i];
@@ -186,7 +205,7 @@ uint64_t PageBatch::HeadOf(uint64_t frame) const {
 
 uint64_t PageBatch::FlagsOf(uint64_t frame) const {
   uint64_t flags = 0;
-  return ReadEntries(files_.page_flags.get(), frame, 1, &flags) == 1 ? flags : 0;
+  return ReadEntries(files_.machine->page_flags.get(), frame, 1, &flags) == 1 ? flags : 0;
 }
 
 // The kernel tells words, but not the last one where memory ends within it.
@@ -206,7 +225,7 @@ void PageBatch::ReadMarks(std::span<IdlePages::Page> found) const {
     IdlePages::Page& page = found[order[i]];
     if (const uint64_t at = page.frame / kWordBits; at != word_at) {
       word_at = at;
-      is_read = ReadEntries(files_.bitmap.get(), at, 1, &word) == 1;
+      is_read = ReadEntries(files_.machine->bitmap.get(), at, 1, &word) == 1;
     }
     page.is_idle = is_read && (word >> (page.frame % kWordBits) & 1) != 0 ? 1 : 0;
     if (!is_read)
@@ -221,7 +240,7 @@ bool MarkFrames(const IdlePages::Files& files, std::vector<uint64_t> frames) {
     uint64_t word = 0;
     for (; at < frames.size() && frames[at] / kWordBits == word_at; ++at)
       word |= uint64_t{1} << (frames[at] % kWordBits);
-    if (pwrite(files.marks.get(), &word, sizeof(word),
+    if (pwrite(files.machine->marks.get(), &word, sizeof(word),
                static_cast<off_t>(word_at * sizeof(word))) != sizeof(word))
       return false;
   }
@@ -259,14 +278,8 @@ Result<ScopedFd> OpenPagemap(pid_t pid) {
 
 Result<IdlePages::Files> IdlePages::Open(pid_t pid, const IdlePagePlaces& places) {
   Files files;
-  HPD_TRY_ASSIGN(files.bitmap, OpenBitmap(places.bitmap, O_RDONLY));
-  HPD_TRY_ASSIGN(files.marks, OpenBitmap(places.bitmap, O_WRONLY));
-  HPD_TRY_ASSIGN(files.page_flags, OpenFile(places.page_flags, O_RDONLY));
+  HPD_TRY_ASSIGN(files.machine, OpenMachineFiles(places));
   HPD_TRY_ASSIGN(files.pagemap, OpenPagemap(pid));
-  if (!TellsFrames())
-    return Status(StatusCode::kUnavailable,
-                  "cannot track idle memory: the kernel does not tell where pages are "
-                  "without CAP_SYS_ADMIN; record as root, outside of containers");
   return files;
 }
 

@@ -32,16 +32,22 @@ struct IdlePagePlaces {
   std::string lru_gen = "/sys/kernel/mm/lru_gen/enabled";
 };
 
+// Of all pages of the machine.
+struct MachinePageFiles {
+  ScopedFd page_flags;  // /proc/kpageflags: which of them are one huge page
+  ScopedFd bitmap;      // /sys/kernel/mm/page_idle/bitmap, to read
+  ScopedFd marks;       // the same, to write: bits that are 1 are set
+};
+
 class IdlePages {
  public:
   struct Files {
-    ScopedFd pagemap;     // /proc/PID/pagemap: where its pages are
-    ScopedFd page_flags;  // /proc/kpageflags: which of them are one huge page
-    ScopedFd bitmap;      // /sys/kernel/mm/page_idle/bitmap, to read
-    ScopedFd marks;       // the same, to write: bits that are 1 are set
+    ScopedFd pagemap;  // /proc/PID/pagemap: where its pages are
+    std::shared_ptr<const MachinePageFiles> machine;
   };
 
-  // A status says why this kernel or these rights do not allow it.
+  // A status says why this kernel or these rights do not allow it. All processes that are
+  // looked at have the same files of the machine. One thread: the sessions'.
   static Result<Files> Open(pid_t pid, const IdlePagePlaces& places = {});
 
   // Why what is told may be too much with this kernel; "": nothing is known.

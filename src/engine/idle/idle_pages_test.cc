@@ -146,6 +146,17 @@ class IdlePagesRightsTest : public ::testing::Test {
   IdlePagePlaces places_;
 };
 
+TEST_F(IdlePagesRightsTest, AllProcessesHaveTheSameFilesOfTheMachine) {
+  Result<IdlePages::Files> first = IdlePages::Open(getpid(), places_);
+  if (!first.ok() && Said().find("CAP_SYS_ADMIN") != std::string::npos)
+    GTEST_SKIP() << Said();
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  const Result<IdlePages::Files> second = IdlePages::Open(getpid(), places_);
+  ASSERT_TRUE(second.ok()) << second.status().message();
+  EXPECT_EQ(first.value().machine, second.value().machine);
+  EXPECT_EQ(first.value().machine.use_count(), 2);  // nobody else keeps them
+}
+
 TEST_F(IdlePagesRightsTest, AKernelThatHidesWhatIsTouched) {
   places_.lru_gen = folder_ + "/lru_gen";
   EXPECT_EQ(IdlePages::Caveat(places_), "");
