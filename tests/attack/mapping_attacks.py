@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import fuse_server
+import isolation
 from attack_tools import (ALICE, HOSTILE_CLIENT, MALLORY, ROOT, UNTIL_THE_END, Child, Figure, Impossible, Refused, attack,
                           comes_true, patience)
 from hostile_requests import Hellos, connect, hello_bytes
@@ -208,27 +209,50 @@ def end_of(recorder):
                   seen_up_to=patience(ENDED_LIMIT_S))
 
 
-def beside_recorded_holders(count):
-    """Figures of others while root records holders by name, and of the end of that recording."""
+def beside_recorded_holders(count, *options):
+    """Figures of others while root records holders by name, and of the end of that recording; what that says."""
     node = fuse_server.device()
     with Service() as place:
-        recorder = Recorder(place, ROOT, "-n", NAME_OF_HOLDERS, "--no-startup")
+        recorder = Recorder(place, ROOT, "-n", NAME_OF_HOLDERS, "--no-startup", *options)
         with Hellos(place) as hellos:
             Holders(place, node, count)
             figures = starts_beside_holders(place, 2 * count or 1, hellos)
-        return [*figures, end_of(recorder)]
+        return [*figures, end_of(recorder)], recorder.text()
 
 
 @attack("recorded-holders", "", 90)
 def recorded_holders(is_quick):
     """The same of programs that root records by name: they say Hello after or before."""
-    return beside_recorded_holders(1 if is_quick else 10)
+    return beside_recorded_holders(1 if is_quick else 10)[0]
+
+
+def show_idle_pages():
+    """As on a kernel that tracks them, to who looks at some: none is ever touched."""
+    if not os.path.exists("/proc/kpageflags"):
+        raise Impossible("the kernel has no /proc/kpageflags")
+    try:
+        isolation.mount("attack", "/sys/kernel/mm", "tmpfs")
+    except OSError as error:
+        raise Impossible(f"no /sys of its own: {error}") from error
+    os.mkdir("/sys/kernel/mm/page_idle")
+    with open("/sys/kernel/mm/page_idle/bitmap", "wb") as bitmap:
+        bitmap.truncate(1 << 40)
+
+
+@attack("idle-holders", "", 90)
+def idle_holders(is_quick):
+    """The same while root's recording looks again and again at what of their memory is idle."""
+    show_idle_pages()
+    figures, text = beside_recorded_holders(1 if is_quick else 10, "--idle-allocations", "-c", "100")
+    is_told = "cannot track idle memory: the kernel has not opened /proc/" in text
+    is_known = not any(f"idle memory: {words}" in text for words in ("not known", "0 B of live"))
+    return [*figures, Figure("idle memory of them is told", 1 if is_known or not is_told else 0, "", 0)]
 
 
 @attack("exec-holders", "", 90)
 def exec_holders(_):
     """A program that hangs in an exec, where the kernel lets nobody look into it, says Hello."""
-    return beside_recorded_holders(0)
+    return beside_recorded_holders(0)[0]
 
 
 def hang_in_exec_when_told(tell, node, go_fd):
