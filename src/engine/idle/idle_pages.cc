@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "attach/remote_process.h"
 #include "base/clock.h"
+#include "base/files/proc_files.h"
 #include "base/page_size.h"
 
 namespace heapprofd {
@@ -247,23 +249,23 @@ bool MarkFrames(const IdlePages::Files& files, std::vector<uint64_t> frames) {
   return true;
 }
 
-// By a thread that can be left behind, as the kernel may be made to wait.
+// By a thread that can be left behind, as the kernel may be made to wait. Of a process
+// whose first thread has ended another one shows the pages.
 Result<ScopedFd> OpenPagemap(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/pagemap";
-
   struct Opened {
     ScopedFd fd;
     Status status;
   };
 
   const auto opened = std::make_shared<Opened>();
-  const GuardedText text = AskAbout(pid, [opened, path] {
-    Result<ScopedFd> file = OpenFile(path, O_RDONLY);
+  const GuardedText text = AskAbout(pid, [opened, pid] {
+    Result<ScopedFd> file = OpenFile(ProcPath(LiveThread(pid), "pagemap"), O_RDONLY);
     opened->status = file.status();
     if (file.ok())
       opened->fd = std::move(file).value();
     return std::string();
   });
+  const std::string path = ProcPath(pid, "pagemap");
   if (text.is_late)
     return Status(StatusCode::kUnavailable,
                   "cannot track idle memory: the kernel has not opened " + path +

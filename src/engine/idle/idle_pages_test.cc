@@ -2,19 +2,28 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/files/proc_files.h"
+#include "base/scoped_fd.h"
 #include "base/test_child.h"
 #include "engine/idle/fake_page_files.h"
 #include "sandbox/sandbox.h"
@@ -155,6 +164,47 @@ TEST_F(IdlePagesRightsTest, AllProcessesHaveTheSameFilesOfTheMachine) {
   ASSERT_TRUE(second.ok()) << second.status().message();
   EXPECT_EQ(first.value().machine, second.value().machine);
   EXPECT_EQ(first.value().machine.use_count(), 2);  // nobody else keeps them
+}
+
+// Tells by `fd` when its first thread has ended, which the second one awaits.
+[[noreturn]] void LiveWithoutFirstThread(int fd) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  const std::string stat = "/proc/self/task/" + std::to_string(getpid()) + "/stat";
+  std::thread([fd, stat] {
+    while (ReadProcFile(stat, 4096).find(") Z") == std::string::npos)
+      sched_yield();
+    static_cast<void>(!write(fd, "x", 1));
+    while (true)
+      pause();
+  }).detach();
+  while (true)
+    syscall(SYS_exit, 0);  // this thread alone
+}
+
+TEST_F(IdlePagesRightsTest, AProcessWhoseFirstThreadHasEndedIsSeen) {
+  int fds[2];
+  ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
+  const ScopedFd from_child(fds[0]);
+  ScopedFd to_parent(fds[1]);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0)
+    LiveWithoutFirstThread(to_parent.get());
+  to_parent.reset();
+  char byte = 0;
+  EXPECT_EQ(read(from_child.get(), &byte, 1), 1);
+  Result<IdlePages::Files> files = IdlePages::Open(child, places_);
+  IdlePages::State state = IdlePages::State::kGone;
+  if (files.ok()) {
+    std::vector<IdlePages::Page> found(1);
+    const uint64_t page = reinterpret_cast<uintptr_t>(&state) / 4096;
+    state = IdlePages(child, std::move(files).value()).Look({&page, 1}, found).state;
+  }
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  if (files.status().message().find("CAP_SYS_ADMIN") != std::string::npos)
+    GTEST_SKIP() << files.status().message();
+  EXPECT_EQ(state, IdlePages::State::kSeen) << files.status().message();
 }
 
 TEST_F(IdlePagesRightsTest, AKernelThatHidesWhatIsTouched) {
