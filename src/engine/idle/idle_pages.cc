@@ -76,6 +76,7 @@ bool TellsFrames() {
 
 using SharedMachineFiles = std::shared_ptr<const MachinePageFiles>;
 
+// Those that others have, as long as somebody has them.
 Result<SharedMachineFiles> OpenMachineFiles(const IdlePagePlaces& places) {
   static std::map<std::string, std::weak_ptr<const MachinePageFiles>> known;  // by bitmap
   if (SharedMachineFiles files = known[places.bitmap].lock())

@@ -146,8 +146,8 @@ Status Newcomers::TakeIn(Newcomer newcomer) {
       std::unique_ptr<Target> target,
       Target::Create(origin, config(), &context_->modules(), &context_->clock()));
   SharedMemory& memory = target->recorder().memory();
-  // Looked at now that its mappings are open: whatever it has become before is
-  // seen, and what it becomes later has other mappings.
+  // Its rights are looked at now that its mappings are open: whatever it has become
+  // before is seen, and what it becomes later has other mappings.
   HPD_TRY(CheckRightsOf(pid, newcomer.user, newcomer.group));
   const Welcome welcome{.magic = kHandshakeMagic,
                         .version = kWireVersion,
