@@ -90,7 +90,8 @@ class Figures(unittest.TestCase):
     def test_the_end_alone_tells_it(self):
         recording = Recording(seconds=12)
         self.check(recording)
-        self.assertRegex(recording.stderr, r"idle memory: 7\d\.\d MiB of live 15[12] MiB were not touched in the last \d")
+        # The program waits a second for the look at its end; where others keep the processor longer, the one before it is told.
+        self.assertRegex(recording.stderr, r"idle memory: 7\d\.\d MiB of live 15[12] MiB were not touched (in the last \d|for \d.* until \d.* before the end)")
         self.assertIn("Top idle memory", recording.stderr)
 
     def test_what_was_never_written_could_not_be_looked_at(self):
