@@ -1,4 +1,5 @@
 // The rules that every configuration obeys. Messages name the option and the field.
+#include "base/utf8.h"
 #include "config/recording_config.h"
 
 namespace heapprofd {
@@ -18,6 +19,10 @@ Status CheckTargets(const TargetRules& rules) {
     if (name.empty() || name.size() > kMaxNameLength)
       return Invalid(
           "cannot use --name (process_cmdline): a name must have 1 to 4096 characters");
+    if (const std::string text = ToUtf8(name); text != name)
+      return Invalid("cannot use --name (process_cmdline) " + text +
+                     ": it is not UTF-8, as names in a configuration are; put * in place "
+                     "of what is not, or name the process by --pid");
   }
   for (const pid_t pid : rules.pids) {
     if (pid <= 0)

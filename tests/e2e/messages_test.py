@@ -114,6 +114,9 @@ class Refusals(unittest.TestCase):
                 (["--generate", "pdf"], "cannot generate pdf: use zsh or fish"),
                 (["--exclude-heaps", "x", "-n", "x"], "it only makes sense with --all-heaps"),
                 (["-n", ",", "--", "true"], "cannot use --name: it needs at least one name"),
+                (["-d", "1", "-n", "x" * 5000], "cannot use --name (process_cmdline): a name must have 1 to 4096 characters"),
+                (["-d", "1", "-n", b"\xff"], "cannot use --name (process_cmdline) \N{REPLACEMENT CHARACTER}: it is not UTF-8, as names in a "
+                                             "configuration are; put * in place of what is not, or name the process by --pid"),
                 (["-p", ","], "cannot use --pid: it needs at least one process id"),
                 (["-p", "1x"], "cannot use --pid: invalid PID 1x"),
                 (["-p", "1,x,2,y"], "cannot use --pid: invalid PID x, y"),
