@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/files/named_output.h"
 #include "base/files/write_all.h"
 
 namespace heapprofd {
@@ -16,14 +17,19 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 }  // namespace
 
 Result<OutputFile> OutputFile::Create(const FilePlace& place) {
-  if (place.path == "-") {
+  HPD_TRY_ASSIGN(NewFile file, NewFile::Create(place));
+  return OutputFile(place.path, {}, std::move(file));
+}
+
+Result<OutputFile> OutputFile::CreateNamed(const std::string& path) {
+  if (path == "-") {
     ScopedFd fd(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
     if (!fd.valid())
       return Status::FromErrno("cannot write to standard output", errno);
     return OutputFile("standard output", std::move(fd), std::nullopt);
   }
-  HPD_TRY_ASSIGN(NewFile file, NewFile::Create(place));
-  return OutputFile(place.path, {}, std::move(file));
+  HPD_TRY_ASSIGN(NamedOutput output, OpenNamedOutput(path));
+  return OutputFile(path, std::move(output.stream), std::move(output.file));
 }
 
 Status OutputFile::Flush() {
@@ -35,7 +41,7 @@ Status OutputFile::Flush() {
 void OutputFile::WriteOut(std::string_view bytes) {
   if (!status_.ok())
     return;
-  if (const int error = WriteAll(file_ ? file_->fd() : stdout_.get(), bytes); error != 0)
+  if (const int error = WriteAll(file_ ? file_->fd() : stream_.get(), bytes); error != 0)
     status_ = Status::FromErrno("cannot write " + path_, error);
 }
 

@@ -1,5 +1,5 @@
-// Where a verb writes its result: a new file that appears whole or not at all, or
-// standard output.
+// Where a verb writes its result: a new file that appears whole or not at all, or what is
+// there and is no file: a device, a pipe, standard output.
 #pragma once
 
 #include <optional>
@@ -16,8 +16,13 @@ namespace heapprofd {
 
 class OutputFile {
  public:
-  // "-" is standard output. An existing file is replaced when Finish() succeeds.
+  // An existing file is replaced when Finish() succeeds.
+  // A link and whatever else has the name are replaced, too: for what we have named.
   static Result<OutputFile> Create(const FilePlace& place);
+
+  // The same of what the user has named: links are followed, and what is no file is
+  // written into (OpenNamedOutput); "-" is standard output.
+  static Result<OutputFile> CreateNamed(const std::string& path);
 
   // Errors stick: Finish() reports them too.
   Status Write(std::string_view bytes);
@@ -29,17 +34,15 @@ class OutputFile {
   Status Finish();
 
  private:
-  OutputFile(std::string path, ScopedFd standard_output, std::optional<NewFile> file)
-      : path_(std::move(path)),
-        stdout_(std::move(standard_output)),
-        file_(std::move(file)) {}
+  OutputFile(std::string path, ScopedFd stream, std::optional<NewFile> file)
+      : path_(std::move(path)), stream_(std::move(stream)), file_(std::move(file)) {}
 
   Status Flush();
   void WriteOut(std::string_view bytes);
 
   std::string path_;
-  ScopedFd stdout_;
-  std::optional<NewFile> file_;  // nullopt: standard output
+  ScopedFd stream_;
+  std::optional<NewFile> file_;  // nullopt: it goes to the stream
   std::string buffer_;
   Status status_;
 };

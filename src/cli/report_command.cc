@@ -67,6 +67,16 @@ std::vector<Flag> ReportFlags(ReportArguments& arguments) {
   };
 }
 
+// The page; it fills in what the options leave open.
+Result<std::string> MakeReport(TraceDatabase& database, ReportOptions& options) {
+  HPD_TRY_ASSIGN(BegunOrder order, BeginOrder(database));
+  HPD_TRY(database.Decode());
+  TellOfRecordings(database.trace(), &options);
+  HPD_TRY_ASSIGN(const std::string data,
+                 EncodeReport(database, options, std::move(order)));
+  return ReportPage(data, {.has_objects = !database.trace().heap_graph.graphs.empty()});
+}
+
 Status WritePage(const ReportArguments& arguments) {
   if (arguments.files.empty())
     return Invalid(
@@ -89,7 +99,11 @@ Status WritePage(const ReportArguments& arguments) {
   if (arguments.with_source) {
     HPD_TRY_ASSIGN(options.source, EmbeddedSource(*database));
   }
-  HPD_TRY(WriteReport(*database, options, path));
+  // Before there is a file: whoever is ended meanwhile leaves none behind.
+  HPD_TRY_ASSIGN(const std::string page, MakeReport(*database, options));
+  HPD_TRY_ASSIGN(OutputFile file, OutputFile::CreateNamed(path));
+  HPD_TRY(file.Write(page));
+  HPD_TRY(file.Finish());
   if (!arguments.quiet && path != "-")
     PrintReportPath(path);
   return {};
@@ -137,14 +151,7 @@ CommandLine ReportCommandLine() {
 Status WriteReport(TraceDatabase& database,
                    ReportOptions& options,
                    const FilePlace& page) {
-  HPD_TRY_ASSIGN(BegunOrder order, BeginOrder(database));
-  HPD_TRY(database.Decode());
-  TellOfRecordings(database.trace(), &options);
-  HPD_TRY_ASSIGN(const std::string data,
-                 EncodeReport(database, options, std::move(order)));
-  // Before there is a file: whoever is ended meanwhile leaves none behind.
-  const std::string bytes =
-      ReportPage(data, {.has_objects = !database.trace().heap_graph.graphs.empty()});
+  HPD_TRY_ASSIGN(const std::string bytes, MakeReport(database, options));
   HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(page));
   HPD_TRY(file.Write(bytes));
   return file.Finish();

@@ -176,7 +176,7 @@ class Show(InspectTest):
                       f"for i in 1 2 3 4 5; do mkdir {directory}/heap_dump.$i.$$.libc.malloc.pb.gz; done; exec {program('known_stacks')}")
         self.assertEqual(result.returncode, 1, result.stderr)
         self.assertIn("Top live memory", result.stderr)
-        self.assertRegex(result.stderr, "heap_profile: cannot make the pprof files: cannot rename .*: Is a directory; "
+        self.assertRegex(result.stderr, "heap_profile: cannot make the pprof files: cannot create .*: Is a directory; "
                                         f"try heap_profile traceconv profile {directory}/raw-trace")
 
     def test_other_files_and_several(self):

@@ -1,16 +1,20 @@
-"""Where root's results go when another user owns the directory that they are to be in, and renames and links there."""
+"""What stands at the place that -o names afterwards; and where root's results go when another user owns the directory that
+they are to be in, and renames and links there."""
 
 import os
 import pathlib
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
 import unittest
 
+from hprof_dump import phone
 from profile_run import HEAP_PROFILE, program
 from running_process import MAY_ATTACH
 from service_run import Patient, Place, Recording
+from with_directory import WithRecording
 
 MALLORY = 61001
 PRECIOUS = "precious"
@@ -117,3 +121,110 @@ class OthersDirectory(unittest.TestCase):
         self.as_mallory("mkdir own; ln -s own link")
         subprocess.run([HEAP_PROFILE, "report", "-q", "-o", self.his / "link" / "report.html", trace], check=True)
         self.assertEqual(os.listdir(self.his / "own"), ["report.html"])
+
+
+class WhatIsNoFile(WithRecording):
+    """Devices are made here: whoever replaces one of the machine's does harm."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.dump = cls.directory / "dump.hprof"
+        cls.dump.write_bytes(phone())
+
+    def commands(self, output):
+        """All that write where they are told; at least some bytes, but for `symbolize`."""
+        return [("export", "--format", "folded", "-o", output, self.trace), ("report", "-q", "-o", output, self.trace),
+                ("hprof", "conv", self.dump, output), ("hprof", "trace", self.dump, output),
+                *(("traceconv", form, self.trace, output) for form in ("text", "symbolize", "decompress_packets", "bundle"))]
+
+    def place(self, make):
+        path = self.directory / "place"
+        make(path)
+        self.addCleanup(path.unlink)
+        return path
+
+    def run_all(self, output, code=0, words=""):
+        for command in self.commands(output):
+            with self.subTest(command):
+                done = subprocess.run([HEAP_PROFILE, *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+                                      timeout=60)
+                wrote_nothing = command[1] == "symbolize"
+                self.assertEqual(done.returncode, 0 if wrote_nothing else code, done.stderr)
+                if not wrote_nothing:
+                    self.assertIn(words, done.stderr)
+
+    def device(self, minor):
+        def make(path):
+            try:
+                os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, minor))
+                os.close(os.open(path, os.O_WRONLY))
+            except OSError as error:
+                self.skipTest(f"no devices can be made here: {error}")
+        return self.place(make)
+
+    def test_a_device_is_written_into(self):
+        null = self.device(3)
+        self.run_all(null)
+        self.assertTrue(stat.S_ISCHR(null.lstat().st_mode))
+
+    def test_what_a_device_does_not_take_is_told(self):
+        full = self.device(7)
+        self.run_all(full, 1, f"cannot write {full}: No space left on device")
+        self.assertTrue(stat.S_ISCHR(full.lstat().st_mode))
+
+    def test_a_pipe_is_written_into(self):
+        expected = subprocess.run([HEAP_PROFILE, "export", "--format", "folded", self.trace], capture_output=True, check=True).stdout
+        pipe = self.place(os.mkfifo)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+            subprocess.run([HEAP_PROFILE, "export", "--format", "folded", "-o", pipe, self.trace], check=True, timeout=60)
+            self.assertEqual(reader.communicate(timeout=60)[0], expected)
+        self.assertTrue(stat.S_ISFIFO(pipe.lstat().st_mode))
+
+    def test_descriptors_that_have_a_name(self):
+        expected = subprocess.run([HEAP_PROFILE, "export", "--format", "folded", self.trace], capture_output=True, check=True).stdout
+        command = f"{HEAP_PROFILE} export --format folded -o %s {self.trace}"
+        for script in ("%s | cat" % (command % "/dev/stdout"), "%s 63>&1 | cat" % (command % "/dev/fd/63"),
+                       "exec 3>&1; %s" % (command % ">(cat >&3)") + "; wait $!", "%s" % (command % "/proc/self/fd/1")):
+            with self.subTest(script):
+                done = subprocess.run(["/bin/bash", "-c", script], capture_output=True, check=False, timeout=60)
+                self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
+
+    def test_what_a_link_leads_to_is_replaced(self):
+        target = self.place(lambda path: path.write_text("old"))
+        link = self.directory / "link"
+        link.symlink_to(target.name)
+        self.addCleanup(link.unlink)
+        for command in self.commands(link):
+            with self.subTest(command):
+                target.write_text("old")
+                subprocess.run([HEAP_PROFILE, *command], stderr=subprocess.DEVNULL, check=True, timeout=60)
+                self.assertTrue(link.is_symlink())
+                self.assertNotEqual(target.read_text(errors="replace"), "old")
+
+    def test_a_directory_is_named(self):
+        output = self.directory / "out"
+        for command in self.commands(output):
+            with self.subTest(command):
+                done = subprocess.run([HEAP_PROFILE, *command], capture_output=True, text=True, check=False, timeout=60)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(f"cannot create {output}: it is a directory; name a file in it", done.stderr)
+
+
+@unittest.skipUnless(os.geteuid() == 0, "only root has rights that others have not")
+class OthersPipes(WithRecording):
+    def test_root_writes_into_no_pipe_of_others_and_follows_no_link_of_theirs(self):
+        self.directory.chmod(0o755)
+        pipe, link = self.directory / "pipe", self.directory / "link"
+        os.mkfifo(pipe)
+        os.chown(pipe, MALLORY, MALLORY)
+        link.symlink_to(self.trace)
+        os.lchown(link, MALLORY, MALLORY)
+        size = self.trace.stat().st_size
+        for output, words in [(pipe, f"cannot write {pipe}: it belongs to user {MALLORY}; remove it, or name another file"),
+                              (link, f"cannot create {link}: it is a link of user {MALLORY}; remove it, or name what it leads to")]:
+            done = subprocess.run([HEAP_PROFILE, "export", "--format", "folded", "-o", output, self.trace], capture_output=True, text=True,
+                                  check=False, timeout=60)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
+        self.assertEqual(self.trace.stat().st_size, size)

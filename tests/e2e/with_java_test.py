@@ -170,7 +170,7 @@ class Both(WithBoth):
             run.send_signal(signal.SIGINT)
             _, errors = run.communicate(timeout=DEADLINE_S)
         self.assertEqual(run.returncode, 1, errors)
-        self.assertRegex(errors, "cannot make the pprof files: cannot rename .*: Is a directory; try heap_profile traceconv profile ")
+        self.assertRegex(errors, "cannot make the pprof files: cannot create .*: Is a directory; try heap_profile traceconv profile ")
         self.assertNotIn("is left out", errors)
         self.check_both(process.pid)
 

@@ -23,26 +23,16 @@
 namespace heapprofd {
 namespace {
 
-constexpr int kMostLinks = 40;  // as the kernel has it
-
 struct ForeignLink {
   std::string path;
   uid_t owner;
   size_t left;  // bytes of the path behind it
 };
 
-// In a user name space of his own the machine's root is nobody, and who is root there may
-// do no more than others outside.
-bool IsRoot(uid_t user) {
-  constexpr uid_t kNobody = 65534;  // /proc/sys/kernel/overflowuid
-  static const bool is_first = IsInFirstUserNamespace();
-  return user == 0 || (user == kNobody && !is_first);
-}
-
 bool IsOnlyOurs(const struct stat& status) {
   const bool is_open_to_others =
       (status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0;
-  return (IsRoot(status.st_uid) || status.st_uid == geteuid()) && !is_open_to_others;
+  return (IsRootUser(status.st_uid) || status.st_uid == geteuid()) && !is_open_to_others;
 }
 
 // Goes along a path, part by part, and looks at the links that it follows.
@@ -118,7 +108,7 @@ class FolderWalk {
       return {};
     // Root's own link may have been renamed by whoever owns the place.
     if (S_ISLNK(status.st_mode))
-      return Follow(part, next, IsRoot(status.st_uid) ? place.st_uid : status.st_uid);
+      return Follow(part, next, IsRootUser(status.st_uid) ? place.st_uid : status.st_uid);
     errno = ENOTDIR;
     return {};
   }
@@ -137,7 +127,7 @@ class FolderWalk {
       errno = ELOOP;
       return {};
     }
-    if (!IsRoot(owner)) {
+    if (!IsRootUser(owner)) {
       foreign_links_.push_back({.path = part, .owner = owner, .left = rest_.size()});
       is_unalterable_ = false;
     }
@@ -169,6 +159,12 @@ class FolderWalk {
 };
 
 }  // namespace
+
+bool IsRootUser(uid_t user) {
+  constexpr uid_t kOverflowUser = 65534;  // /proc/sys/kernel/overflowuid
+  static const bool is_first = IsInFirstUserNamespace();
+  return user == 0 || (user == kOverflowUser && !is_first);
+}
 
 Result<ScopedFd> OpenFolder(const std::string& path, const std::string& failure) {
   if (geteuid() != 0 || path.empty()) {

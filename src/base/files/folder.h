@@ -2,12 +2,20 @@
 // time, when others may rename what is on the way.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
 
 namespace heapprofd {
+
+inline constexpr int kMostLinks = 40;  // followed of one path, as the kernel has it
+
+// In a user name space of his own the machine's root is nobody, and who is root there may
+// do no more than others outside.
+bool IsRootUser(uid_t user);
 
 // Opens it (O_PATH). `failure` begins the message: "cannot create /x/file". Root follows
 // no link of another user's, or in a directory of another's, unless that leads to one of

@@ -76,8 +76,7 @@ Status NewFile::Appear() {
   if (stand_in_.empty())
     return Status::FromErrno("cannot create " + path_, error);
   if (renameat(folder_.get(), stand_in_.c_str(), folder_.get(), name_.c_str()) != 0)
-    return Status::FromErrno(
-        "cannot rename " + path_.substr(0, path_.rfind('/') + 1) + stand_in_, errno);
+    return Status::FromErrno("cannot create " + path_, errno);
   stand_in_.clear();
   return {};
 }

@@ -117,7 +117,7 @@ Status ConvertToBundle(const TraceconvOptions& options) {
   }
   HPD_TRY_ASSIGN(const std::string symbols, SymbolPackets(with_places, trace));
   HPD_TRY_ASSIGN(const std::string mappings, DeobfuscationPackets(options));
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
   HPD_TRY(AddTrace(output, options.input));
   HPD_TRY(AddMember(output, "symbols.pb", symbols));
   HPD_TRY(AddMember(output, "deobfuscation.pb", mappings));

@@ -42,7 +42,7 @@ Status ConvertToDeobfuscation(const TraceconvOptions& options) {
     return Status(StatusCode::kInvalidArgument,
                   "cannot deobfuscate: no mapping file is named; set "
                   "PERFETTO_PROGUARD_MAP=package=file or give --proguard-map");
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
   HPD_TRY(output.Write(packets));
   return output.Finish();
 }

@@ -96,13 +96,13 @@ class PlainPackets {
 Status ConvertToBinary(const TraceconvOptions& options) {
   HPD_TRY_ASSIGN(const std::string text, ReadText(options.input));
   HPD_TRY_ASSIGN(const std::string trace, TraceTextFormat().TraceFromText(text));
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
   HPD_TRY(output.Write(trace));
   return output.Finish();
 }
 
 Status ConvertToPlainPackets(const TraceconvOptions& options) {
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
   PlainPackets packets(&output);
   HPD_TRY_ASSIGN(
       const ReadReport report,

@@ -47,7 +47,7 @@ Status ConvertToSymbols(const TraceconvOptions& options) {
               ? "the trace has no stack"
               : "all addresses have symbols, or no file with their symbols was found; "
                 "PERFETTO_BINARY_PATH names directories to look in");
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
   HPD_TRY(output.Write(packets));
   return output.Finish();
 }

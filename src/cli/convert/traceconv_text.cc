@@ -12,7 +12,7 @@ namespace heapprofd {
 
 Status ConvertToText(const TraceconvOptions& options) {
   TraceTextFormat format;
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
   uint64_t damaged = 0;
   Status write_status;
   HPD_TRY_ASSIGN(const ReadReport report,

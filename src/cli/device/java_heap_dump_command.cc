@@ -171,7 +171,7 @@ Status PullInto(OutputFile& output,
 }
 
 Status RecordHeapGraph(const HeapGraphOptions& options, const std::string& path) {
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(path));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(path));
   HPD_TRY_ASSIGN(const PrivateDirectory directory,
                  PrivateDirectory::Create("heap_profile-trace"));
   DeviceTrace trace("Dumping Java Heap.");

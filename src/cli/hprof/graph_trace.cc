@@ -20,7 +20,7 @@ constexpr uint32_t kSequence = 1;
 
 }  // namespace
 
-Status WriteGraphTrace(OpenedDump opened, const FilePlace& output, bool is_strict) {
+Status WriteGraphTrace(OpenedDump opened, const std::string& output, bool is_strict) {
   if (opened.is_of_trace())
     return Invalid(
         "cannot write " + opened.path +
@@ -34,7 +34,7 @@ Status WriteGraphTrace(OpenedDump opened, const FilePlace& output, bool is_stric
   if (is_strict && (opened.is_damaged || trace.heap_graph.graphs[0].truncated))
     return Status(StatusCode::kCorrupt,
                   "cannot write all of " + opened.path + " as a trace: it is damaged");
-  HPD_TRY_ASSIGN(OutputFile file, OutputFile::Create(output));
+  HPD_TRY_ASSIGN(OutputFile file, OutputFile::CreateNamed(output));
   const auto write = [&file](const std::string& packet) {
     std::string framed;
     protozero::pbf_writer(framed).add_bytes(field::Trace::kPacket, packet);

@@ -2,7 +2,8 @@
 // who read nothing else.
 #pragma once
 
-#include "base/files/file_place.h"
+#include <string>
+
 #include "base/status.h"
 #include "cli/hprof/opened/opened_dump.h"
 
@@ -10,6 +11,6 @@ namespace heapprofd {
 
 // The file appears whole or not at all. Notes are printed. `is_strict`: there is none of a
 // damaged dump.
-Status WriteGraphTrace(OpenedDump opened, const FilePlace& output, bool is_strict);
+Status WriteGraphTrace(OpenedDump opened, const std::string& output, bool is_strict);
 
 }  // namespace heapprofd

@@ -120,7 +120,7 @@ Status ConvertFile(const HprofOptions& options) {
                   "cannot convert " + input_path +
                       ": it is a trace, and only hprof dumps are converted; the views of "
                       "heap_profile hprof read it as it is");
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(output_path));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(output_path));
   HPD_TRY_ASSIGN(
       const hprof::ConvertReport report,
       hprof::Convert(input.bytes(), input_path, {options.app_heap_only},
@@ -149,7 +149,7 @@ Status MergeFiles(const HprofOptions& options) {
   HPD_TRY(RefuseSameFile(words[0], words[2]));
   HPD_TRY(RefuseSameFile(words[1], words[2]));
   HPD_TRY_ASSIGN(const hprof::DumpPair pair, hprof::OpenPair(words[0], words[1]));
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(words[2]));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(words[2]));
   HPD_TRY(output.Write(pair.head.bytes()));
   HPD_TRY(output.Write(pair.tail.bytes()));
   HPD_TRY(pair.head.Check());

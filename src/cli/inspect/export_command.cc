@@ -77,7 +77,7 @@ Result<int> RunExport(const ExportOptions& options) {
   if (!file->TellsSomething(kExportCommand))
     return static_cast<int>(kExitNothing);
   HPD_TRY_ASSIGN(const std::string text, Export(*file, options.choice));
-  HPD_TRY_ASSIGN(OutputFile output, OutputFile::Create(options.output));
+  HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
   HPD_TRY(output.Write(text));
   HPD_TRY(output.Finish());
   return static_cast<int>(kExitOk);
