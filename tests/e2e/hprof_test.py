@@ -797,7 +797,7 @@ class LiveMachine(WithMachine):
         path = self.path("a.hprof")
         rows, _ = query(path, VALUES + "WHERE c.name = 'java.lang.Class<java.lang.Math>' AND field_name = 'PI'")
         self.assertEqual(rows, [{"class": "java.lang.Class<java.lang.Math>", "field_name": "PI", "field_type": "double",
-                                 "value": 3.141593}])
+                                 "value": 3.141592653589793}])
         rows, _ = query(path, VALUES + "WHERE c.name = 'java.util.HashMap' AND field_name = 'java.util.HashMap.loadFactor'")
         self.assertGreater(len(rows), 10)
         self.assertLessEqual({0.75}, {row["value"] for row in rows})

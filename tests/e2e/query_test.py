@@ -226,6 +226,17 @@ class Query(unittest.TestCase):
             done = subprocess.run([self.shell, *arguments], capture_output=True, text=True, check=True)
             self.assertEqual(done.stdout, '"one"\n1\n"text","none"\n"a""b","[NULL]"\n')
 
+    def test_reals_keep_all_of_their_digits(self):
+        sql = "SELECT 1e-9 AS a, 1.0/30000000 AS b, 3.0 AS c, -1e300 AS d, 0.1 AS e, 9e999 AS f"
+        texts = ["1e-09", "3.3333333333333334e-08", "3.0", "-1e+300", "0.1"]
+        printed = {form: subprocess.run([HEAP_PROFILE, "query", form, self.trace, sql], capture_output=True, text=True, check=True).stdout
+                   for form in ("--json", "--csv", "--table")}
+        self.assertEqual(printed["--csv"].splitlines()[1].split(","), [*texts, "inf"])
+        self.assertEqual(printed["--table"].splitlines()[2].split(), [*texts, "inf"])
+        self.assertEqual(json.loads(printed["--json"]), [{"a": 1e-9, "b": 1 / 30000000, "c": 3.0, "d": -1e300, "e": 0.1, "f": None}])
+        done = subprocess.run([self.shell, "-Q", "SELECT 1.0/3, 3.0", self.trace], capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout.splitlines()[1], "0.333333,3.000000")
+
     def test_queries_come_from_standard_input(self):
         done = subprocess.run([HEAP_PROFILE, "query", "--csv", self.trace], input="select 7 as n;",
                               capture_output=True, text=True, check=True)

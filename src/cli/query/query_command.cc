@@ -114,7 +114,7 @@ Result<int> RunQuery(QueryDialect dialect, QueryOptions& options) {
 CommandLine LineOf(QueryDialect dialect, CommandText text) {
   const auto options = std::make_shared<QueryOptions>();
   if (dialect == QueryDialect::kTraceProcessorShell)
-    options->format = ResultFormat::kCsv;
+    options->format = ResultFormat::kPerfettosCsv;
   text.epilogue = kReadableFiles +
                   std::string(
                       "Heap dumps of Java (hprof) are read as well. Several files are "

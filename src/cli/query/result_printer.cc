@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
 #include <cinttypes>
 #include <cmath>
 #include <string>
@@ -15,10 +17,18 @@
 namespace heapprofd {
 namespace {
 
-std::string RealText(double value) {
+std::string SixDecimals(double value) {
   char text[400];  // the longest double has 309 digits before the point
   snprintf(text, sizeof(text), "%.6f", value);
   return text;
+}
+
+// As SQLite has it: with a point or an exponent.
+std::string RealText(double value) {
+  std::array<char, 32> digits{};
+  const auto end = std::to_chars(digits.begin(), digits.end(), value).ptr;
+  const std::string text(digits.begin(), end);
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
 class Printer : public ResultSink {
@@ -42,7 +52,8 @@ class Printer : public ResultSink {
 
 class CsvPrinter : public Printer {
  public:
-  using Printer::Printer;
+  CsvPrinter(FILE* output, std::string (*real_text)(double))
+      : Printer(output), real_text_(real_text) {}
 
   Status BeginResult(const Statement& statement) override {
     std::string line;
@@ -71,19 +82,21 @@ class CsvPrinter : public Printer {
     return quoted + "\"";
   }
 
-  static std::string CellText(const Cell& cell) {
+  std::string CellText(const Cell& cell) const {
     switch (cell.kind) {
       case CellKind::kNull:
         return "\"[NULL]\"";
       case CellKind::kInteger:
         return std::to_string(cell.integer);
       case CellKind::kReal:
-        return RealText(cell.real);
+        return real_text_(cell.real);
       case CellKind::kText:
         return Quoted(cell.text);
     }
     return {};
   }
+
+  std::string (*real_text_)(double);
 };
 
 class JsonPrinter : public Printer {
@@ -247,7 +260,9 @@ class TablePrinter : public Printer {
 std::unique_ptr<ResultSink> MakeResultPrinter(ResultFormat format, FILE* output) {
   switch (format) {
     case ResultFormat::kCsv:
-      return std::make_unique<CsvPrinter>(output);
+      return std::make_unique<CsvPrinter>(output, RealText);
+    case ResultFormat::kPerfettosCsv:
+      return std::make_unique<CsvPrinter>(output, SixDecimals);
     case ResultFormat::kJson:
       return std::make_unique<JsonPrinter>(output);
     case ResultFormat::kTable:
