@@ -372,6 +372,10 @@ class Leaks(InspectTest):
             {"pattern": f"^{name}$", "stacks": len(gone), "live_bytes": sum(stack["live_bytes"] for stack in gone)},
             {"pattern": "nobody", "stacks": 0, "live_bytes": 0}])
         self.assertEqual(rest["held_bytes"], everything["held_bytes"] - sum(stack["live_bytes"] for stack in gone))
+        other = self.file("other.supp", "leak:^/nowhere/bin/x$\n")
+        both = json.loads(self.run_tool("leaks", "--json", "--suppressions", known, "--suppressions", other, self.trace("growing")).stdout)
+        self.assertEqual(both["suppressions"][:2], rest["suppressions"])
+        self.assertEqual(both["suppressions"][2]["pattern"], "^/nowhere/bin/x$")
         table = self.run_tool("leaks", "--suppressions", known, self.trace("growing")).stdout
         self.assertIn(f"  Suppressed by leak:^{name}$: ", table)
         wrong = self.file("wrong.supp", "race:x\n")

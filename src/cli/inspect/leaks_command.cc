@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include "base/format.h"
@@ -33,7 +34,7 @@ struct LeaksOptions {
   uint32_t top = 10;
   bool json = false;
   uint32_t newest_percent = 0;
-  std::string suppressions;  // a file's path
+  Words suppressions;  // paths of files
 };
 
 std::vector<Flag> LeaksFlags(LeaksOptions& options) {
@@ -54,11 +55,12 @@ std::vector<Flag> LeaksFlags(LeaksOptions& options) {
       {.name = "suppressions",
        .value_name = "FILE",
        .help = "Without stacks that a line leak:PATTERN of the file describes, as "
-               "LeakSanitizer's suppressions.",
-       .details = "PATTERN is a part of a function's or a module's name; * is any text, "
-                  "^ and $ the begin and the end.",
+               "LeakSanitizer's suppressions; may be repeated.",
+       .details =
+           "PATTERN is a part of a function's name or of the path of a module or of "
+           "a source file; * is any text, ^ and $ the begin and the end.",
        .group = group,
-       .apply = TextValue("--suppressions", &options.suppressions)},
+       .apply = TakeWords(&options.suppressions)},
       {.name = "json",
        .help = "For programs, all stacks; docs/terminal.md has the keys.",
        .group = group,
@@ -216,8 +218,9 @@ Result<int> RunLeaks(const LeaksOptions& options) {
         "cannot look for leaks: one file is needed; for example: heap_profile leaks "
         "raw-trace");
   LeakFilter filter{.newest_percent = options.newest_percent};
-  if (!options.suppressions.empty()) {
-    HPD_TRY_ASSIGN(filter.suppressions, ReadSuppressions(options.suppressions));
+  for (const std::string& path : options.suppressions) {
+    HPD_TRY_ASSIGN(std::vector<Suppression> more, ReadSuppressions(path));
+    std::ranges::move(more, std::back_inserter(filter.suppressions));
   }
   HPD_TRY_ASSIGN(const std::unique_ptr<OpenedFile> file,
                  OpenFile(options.files[0], kLeaksCommand));

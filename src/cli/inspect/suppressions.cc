@@ -24,6 +24,8 @@ Status CannotRead(const std::string& name, const std::string& why) {
 bool Describes(const std::string& pattern, const StackFunction& function) {
   return MatchesPattern(pattern, function.name) ||
          MatchesPattern(pattern, function.label) ||
+         MatchesPattern(pattern, function.source) ||
+         MatchesPattern(pattern, function.path) ||
          MatchesPattern(pattern, function.module);
 }
 
@@ -89,8 +91,8 @@ bool MatchesPattern(std::string_view pattern, std::string_view text) {
 }
 
 size_t Suppressor::FirstOf(const StackFunction& function) {
-  const auto [known, is_new] =
-      known_.try_emplace({function.name, function.module, function.label});
+  const auto [known, is_new] = known_.try_emplace(
+      {function.name, function.path, function.module, function.label, function.source});
   if (is_new)
     known->second = static_cast<size_t>(
         std::ranges::find_if(suppressions_,

@@ -3,11 +3,11 @@
 // (https://github.com/google/sanitizers/wiki/AddressSanitizerLeakSanitizer#suppressions)
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/status.h"
@@ -40,16 +40,16 @@ class Suppressor {
   explicit Suppressor(std::vector<Suppression>* suppressions)
       : suppressions_(*suppressions) {}
 
-  // The first one that describes a function or a module of the stack, counted there;
-  // nullptr: none does.
+  // The first one that describes a function, source file or module of the stack, counted
+  // there; nullptr: none does.
   const Suppression* Suppress(const std::vector<StackFunction>& stack, double bytes);
 
  private:
   size_t FirstOf(const StackFunction& function);
 
   std::vector<Suppression>& suppressions_;
-  // By name, module and label: its index, or how many there are.
-  std::map<std::tuple<std::string, std::string, std::string>, size_t> known_;
+  // By all that is looked at: its index, or how many there are.
+  std::map<std::array<std::string, 5>, size_t> known_;
 };
 
 }  // namespace heapprofd

@@ -59,6 +59,25 @@ TEST(SuppressionsTest, FunctionsAndModulesAreLookedAtAndCounted) {
   EXPECT_EQ(suppressions[1].bytes, 10);
 }
 
+TEST(SuppressionsTest, PathsOfModulesAndSourceFilesAreLookedAt) {
+  const StackFunction grow{.name = "Grow()",
+                           .module = "grow",
+                           .label = "Grow",
+                           .path = "/opt/x/bin/grow",
+                           .source = "/src/x/grow.cc"};
+  const StackFunction elsewhere{
+      .name = "Grow()", .module = "grow", .label = "Grow", .path = "/opt/y/bin/grow"};
+  for (const char* const pattern :
+       {"*/x/bin/grow$", "/opt/x/bin/grow", "^/opt/x", "src/x/grow.cc", "^grow$"}) {
+    std::vector<Suppression> suppressions = {{.pattern = pattern}};
+    EXPECT_NE(Suppressor(&suppressions).Suppress({grow}, 1), nullptr) << pattern;
+  }
+  std::vector<Suppression> suppressions = {{.pattern = "/x/bin/grow"}};
+  Suppressor suppressor(&suppressions);
+  EXPECT_NE(suppressor.Suppress({grow}, 1), nullptr);
+  EXPECT_EQ(suppressor.Suppress({elsewhere}, 1), nullptr);
+}
+
 TEST(SuppressionsTest, AFileThatIsNotThereIsAnError) {
   EXPECT_EQ(ReadSuppressions("/nonexistent/s").status().message(),
             "cannot read suppressions /nonexistent/s: No such file or directory; check "

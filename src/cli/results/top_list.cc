@@ -145,8 +145,10 @@ std::vector<StackNames::Position> StackNames::Shown(CallsiteId callsite) {
 StackFunction StackNames::FunctionAt(const Position& position) {
   StackFunction function;
   const Frame& frame = profile_.frames[position.frame];
-  if (frame.mapping != kNoId)
-    function.module = FileName(profile_.mappings[frame.mapping].path);
+  if (frame.mapping != kNoId) {
+    function.path = profile_.mappings[frame.mapping].path;
+    function.module = FileName(function.path);
+  }
   if (frame.lines.empty()) {
     function.label = "[" + (function.module.empty() ? "unknown" : function.module) + "]";
     return function;
@@ -154,6 +156,7 @@ StackFunction StackNames::FunctionAt(const Position& position) {
   const SourceLine& line = frame.lines[position.line];
   function.name = (line.function.empty() ? line.system_name : line.function).str();
   function.label = Label(position);
+  function.source = line.file.str();
   return function;
 }
 

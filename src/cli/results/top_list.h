@@ -36,11 +36,14 @@ std::vector<TopEntry> TopIdle(const TargetProfile& profile,
                               const HeapDump& dump,
                               size_t rows);
 
-// A function of a stack, as it is told from others in files of different builds.
+// A function of a stack, as it is told from others in files of different builds: by name
+// and module.
 struct StackFunction {
-  std::string name;    // in full; "": nobody knows it
-  std::string module;  // the file's name, without its directory
-  std::string label;   // for people
+  std::string name;         // in full; "": nobody knows it
+  std::string module;       // the file's name, without its directory
+  std::string label;        // for people
+  std::string path = {};    // of the module
+  std::string source = {};  // the source file's path; "": nobody knows it
 
   bool operator==(const StackFunction& other) const {
     return name == other.name && module == other.module;
