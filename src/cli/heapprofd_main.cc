@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/print.h"
+#include "base/standard_fds.h"
 #include "cli/command_line.h"
 #include "cli/completions.h"
 #include "cli/flag_values.h"
@@ -186,6 +187,7 @@ int WithOutput(int exit_code) {
 }  // namespace heapprofd
 
 int main(int argc, char** argv) {
+  heapprofd::HoldStandardFds();
   return heapprofd::WithOutput(heapprofd::RunCommandLine(
       heapprofd::DaemonLine(), heapprofd::Words(argv + 1, argv + argc)));
 }

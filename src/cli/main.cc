@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/print.h"
+#include "base/standard_fds.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/record/own_limits.h"
@@ -20,6 +21,7 @@ int WithOutput(int exit_code) {
 }  // namespace heapprofd
 
 int main(int argc, char** argv) {
+  heapprofd::HoldStandardFds();
   heapprofd::LiftOwnLimits();
   signal(SIGCHLD, SIG_DFL);  // who ignores it never learns that a child has ended
   const std::string path = argc > 0 ? argv[0] : "heap_profile";

@@ -240,6 +240,19 @@ class WhatCannotBeWritten(WithDirectory):
         self.assertEqual((result.returncode, result.stderr),
                          (1, "heap_profile query: cannot write the result: No space left on device\n"))
 
+    def test_without_standard_output_nothing_else_is_written_to(self):
+        stacks = os.path.join(self.directory, "stacks")
+        with open(stacks, "w") as file:
+            file.write("main;f 1\n")
+        for arguments in (["show", stacks], ["export", "-f", "folded", stacks], ["query", stacks, "SELECT 1"], ["report", "-o", "-", stacks]):
+            with self.subTest(arguments):
+                result = subprocess.run(["/bin/sh", "-c", 'exec "$0" "$@" >&-', HEAP_PROFILE, *arguments], stderr=subprocess.PIPE, text=True,
+                                        check=False)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("Bad file descriptor", result.stderr)
+        with open(stacks) as file:
+            self.assertEqual(file.read(), "main;f 1\n")
+
     def test_figures(self):
         result = tool("-q", "-o", self.directory + "/o", "--", "/bin/true",
                       env={**os.environ, "HEAPPROFD_STATS_JSON": self.directory + "/no/figures"})

@@ -141,6 +141,17 @@ class Started(TopTest):
         self.assertIn(HOLDER, tables[-1].splitlines()[2])
         self.assertRegex(tables[-1].splitlines()[2], r"^ +\d+\.?\d* MiB +\+\d")
 
+    def test_an_output_that_takes_nothing_is_told(self):
+        place = Place()
+        self.addCleanup(place.close)
+        willing = "import signal, sys\nsignal.signal(signal.SIGINT, lambda *_: sys.exit(0))\n" + GROWING
+        for output, cause in [(">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")]:
+            done = subprocess.run(["/bin/sh", "-c", f'exec "$0" top --count 2 -- "$@" {output}', HEAP_PROFILE, PYTHON, "-c", willing],
+                                  stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False, env=os.environ | place.env,
+                                  timeout=DEADLINE_S)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"cannot write to standard output: {cause}\n", done.stderr)
+
     def test_what_has_ended_holds_nothing(self):
         """A child that held 30 MiB and is gone counts no more, as with a build's compilers."""
         gone = self.path("gone")

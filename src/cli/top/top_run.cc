@@ -140,7 +140,7 @@ void TopRun::Show() {
   }
   PrintText(PlainTable(view_.rows(), Facts(), options_.rows, options_.style));
   // Nobody reads on when the output is closed.
-  is_over_ |= fflush(stdout) != 0 || ++shown_ == options_.count;
+  is_over_ |= !FlushOutput().ok() || ++shown_ == options_.count;
 }
 
 TopFacts TopRun::Facts() const {
