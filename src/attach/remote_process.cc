@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,21 +35,8 @@ Status NoProgram(const std::string& what) {
                 what + ": it has no program (a kernel thread, or it has just ended)");
 }
 
-// Root without the capability is that of a container; that of a user name space has it
-// over those in there.
 Status NotReadable(const std::string& what) {
-  return Status(
-      StatusCode::kUnavailable,
-      what + ": its memory may not be read" +
-          (geteuid() != 0 ? ": it is another user's, or not dumpable (it was setuid, has "
-                            "capabilities, or wants it so); run heap_profile as root"
-           : !IsInFirstUserNamespace()
-               ? ", not by root of a user name space, whose rights end with it; run "
-                 "heap_profile outside, as root"
-           : HasCapability(CAP_SYS_PTRACE)
-               ? ", not even by root; a sandbox or a security module forbids it"
-               : ", and heap_profile is root without CAP_SYS_PTRACE; give its container "
-                 "that capability"));
+  return Status(StatusCode::kUnavailable, what + MemoryIsClosed());
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 
 #include "attach/remote_process.h"
 #include "base/files/guarded_read.h"
+#include "base/files/own_rights.h"
 #include "base/files/proc_files.h"
 #include "base/text.h"
 
@@ -78,9 +79,7 @@ Status CheckMachine(pid_t pid, const std::string& what) {
                       ": the kernel did not show its mappings in time; try again when "
                       "no program of its user hangs");
   if (read.error == EACCES)
-    return Status(
-        StatusCode::kUnavailable,
-        what + ": its mappings are not for us to read; run heap_profile as root");
+    return Status(StatusCode::kUnavailable, what + MemoryIsClosed());
   if (read.error != 0)
     return Status::FromErrno(what + ": its mappings cannot be read", read.error);
   if (MapsFile(maps, "libj9vm"))

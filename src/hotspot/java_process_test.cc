@@ -54,8 +54,9 @@ TEST(JavaProcessTest, WhatMayNotBeInspectedNeedsRoot) {
                   });
   if (!said)
     GTEST_SKIP() << "we are no other user here";
-  EXPECT_TRUE(
-      said->ends_with(": its mappings are not for us to read; run heap_profile as root"))
+  EXPECT_TRUE(said->ends_with(
+      ": its memory may not be read: it is another user's, or not dumpable (it was "
+      "setuid, has capabilities, or wants it so); run heap_profile as root"))
       << *said;
 }
 

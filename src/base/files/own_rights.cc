@@ -1,6 +1,8 @@
 #include "base/files/own_rights.h"
 
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -30,6 +32,19 @@ bool IsInFirstUserNamespace() {
   struct stat ours {};
 
   return stat("/proc/self/ns/user", &ours) == 0 && ours.st_ino == kFirstUserNamespace;
+}
+
+std::string MemoryIsClosed() {
+  return std::string(": its memory may not be read") +
+         (geteuid() != 0 ? ": it is another user's, or not dumpable (it was setuid, has "
+                           "capabilities, or wants it so); run heap_profile as root"
+          : !IsInFirstUserNamespace()
+              ? ", not by root of a user name space, whose rights end with it; run "
+                "heap_profile outside, as root"
+          : HasCapability(CAP_SYS_PTRACE)
+              ? ", not even by root; a sandbox or a security module forbids it"
+              : ", and heap_profile is root without CAP_SYS_PTRACE; give its container "
+                "that capability");
 }
 
 bool IsSelfUnderSeccomp() {
