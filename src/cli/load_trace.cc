@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "base/print.h"
+#include "cli/results/quality_words.h"
 #include "import/perfetto/apply_deobfuscation.h"
 #include "import/perfetto/symbolize_trace.h"
 #include "import/perfetto/trace_reader.h"
@@ -25,8 +26,9 @@ Status LoadTrace(const std::string& tool,
   builder.ReadForConversion();
   HPD_TRY_ASSIGN(const ReadReport report, ReadTrace(path, builder));
   if (!report.damage.empty())
-    Warn(tool, "the trace is damaged behind " + std::to_string(report.packets) +
-                   " packets: " + report.damage + "; what comes before is used");
+    Warn(tool, "the trace is damaged behind " +
+                   CountedExactly(report.packets, " packet", " packets") + ": " +
+                   report.damage + "; what comes before is used");
   for (const std::string& warning : TraceWarnings(builder.trace().stats))
     Warn(tool, warning);
   return {};

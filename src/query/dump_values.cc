@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/format.h"
+
 namespace heapprofd {
 namespace {
 
@@ -30,8 +32,9 @@ Result<uint32_t> DumpOf(const ImportedTrace& trace, const Cell& cell) {
   return Invalid("cannot find dump " +
                  (cell.kind == CellKind::kInteger ? std::to_string(cell.integer)
                                                   : std::string("(no number)")) +
-                 ": the trace has " + std::to_string(trace.dumps.size()) +
-                 " dumps; SELECT id, ts, upid, heap_name FROM heap_dump lists them");
+                 ": the trace has " +
+                 FormatCounted(static_cast<double>(trace.dumps.size()), "dump", "dumps") +
+                 "; SELECT id, ts, upid, heap_name FROM heap_dump lists them");
 }
 
 Result<ProfileView> ViewOf(const Cell& cell) {

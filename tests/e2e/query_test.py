@@ -237,6 +237,14 @@ class Query(unittest.TestCase):
         done = subprocess.run([self.shell, "-Q", "SELECT 1.0/3, 3.0", self.trace], capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.splitlines()[1], "0.333333,3.000000")
 
+    def test_a_query_may_begin_with_a_comment(self):
+        for sql in ("-- one\nSELECT 7 AS n", "--one\nSELECT 7 AS n"):
+            self.assertEqual(self.query(sql), [{"n": 7}])
+
+    def test_dumps_that_are_not_there_are_counted(self):
+        done = subprocess.run([HEAP_PROFILE, "query", self.trace, "SELECT * FROM flamegraph(77)"], capture_output=True, text=True, check=False)
+        self.assertIn("cannot find dump 77: the trace has 1 dump; SELECT id, ts, upid, heap_name FROM heap_dump lists them", done.stderr)
+
     def test_queries_come_from_standard_input(self):
         done = subprocess.run([HEAP_PROFILE, "query", "--csv", self.trace], input="select 7 as n;",
                               capture_output=True, text=True, check=True)

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import unittest
 
+import pprof_pb2
 from profile_run import HEAP_PROFILE, Started, program, run
 from running_process import MAY_ATTACH, Attached, Engine, Running, child_named, wait_until
 from service_run import Place
@@ -78,6 +79,27 @@ class Files(Situation):
         self.assertTrue(os.listdir(self.path("out")))
         result = tool("query", path, "SELECT count(*) FROM heap_dump")
         self.assertIn(f"{path} is incomplete: ", result.stderr)
+
+    def test_the_end_of_a_trace_that_is_cut_is_told_once(self):
+        with open(self.trace_of("estimates"), "rb") as file:
+            path = self.write("cut", file.read() + b"\x0a\x05x")
+        result = tool("diff", path, path)
+        self.assertIn(f"! {path} is incomplete: ", result.stdout)
+        self.assertNotIn(f"{path}: {path}", result.stdout)
+        result = tool("traceconv", "text", self.write("one", b"\x0a\x02\x40\x01\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
+                      self.path("out"))
+        self.assertIn("the trace is damaged behind 1 packet: ", result.stderr)
+
+    def test_a_pprof_profile_is_no_trace(self):
+        profile = pprof_pb2.Profile(string_table=["", "space", "bytes"])
+        profile.sample_type.add(type=1, unit=2)
+        profile.sample.add(value=[1])
+        path = self.write("profile.pb", profile.SerializeToString())
+        for form in ("text", "decompress_packets"):
+            result = tool("traceconv", form, path, self.path("out"))
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn(f"cannot read trace {path}: it is a pprof profile; go tool pprof -raw shows what is in it", result.stderr)
+            self.assertFalse(os.path.exists(self.path("out")))
 
     def test_text_that_is_no_trace(self):
         result = tool("traceconv", "binary", self.write("text", b"packet { nonsense }"), self.path("out"))

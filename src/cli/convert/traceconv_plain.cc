@@ -7,12 +7,11 @@
 #include <protozero/exception.hpp>
 #include <protozero/pbf_writer.hpp>
 
-#include "base/print.h"
+#include "cli/convert/trace_packets.h"
 #include "cli/convert/traceconv.h"
 #include "cli/output_file.h"
 #include "import/perfetto/byte_source.h"
 #include "import/perfetto/inflate.h"
-#include "import/perfetto/packet_reader.h"
 #include "trace/fields.h"
 #include "trace/framing.h"
 #include "trace/message_reader.h"
@@ -104,16 +103,11 @@ Status ConvertToBinary(const TraceconvOptions& options) {
 Status ConvertToPlainPackets(const TraceconvOptions& options) {
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
   PlainPackets packets(&output);
-  HPD_TRY_ASSIGN(
-      const ReadReport report,
-      ReadPackets(options.input, [&](std::string_view packet) { packets.Add(packet); }));
+  HPD_TRY_ASSIGN(const ReadReport report,
+                 ReadTracePackets(options.input,
+                                  [&](std::string_view packet) { packets.Add(packet); }));
   HPD_TRY(output.Finish());
-  if (packets.damaged() > 0)
-    Print(stderr, "traceconv: %llu damaged packets are left out or incomplete\n",
-          static_cast<unsigned long long>(packets.damaged()));
-  if (!report.damage.empty())
-    Print(stderr, "traceconv: the trace is damaged behind %llu packets: %s\n",
-          static_cast<unsigned long long>(report.packets), report.damage.c_str());
+  TellDamage(report, packets.damaged(), "left out or incomplete");
   return {};
 }
 

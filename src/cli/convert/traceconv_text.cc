@@ -1,11 +1,9 @@
 // traceconv text: the packets of a trace as protobuf text.
-#include <cstdio>
 #include <optional>
 
-#include "base/print.h"
+#include "cli/convert/trace_packets.h"
 #include "cli/convert/traceconv.h"
 #include "cli/output_file.h"
-#include "import/perfetto/packet_reader.h"
 #include "trace/text_format.h"
 
 namespace heapprofd {
@@ -16,19 +14,14 @@ Status ConvertToText(const TraceconvOptions& options) {
   uint64_t damaged = 0;
   Status write_status;
   HPD_TRY_ASSIGN(const ReadReport report,
-                 ReadPackets(options.input, [&](std::string_view packet) {
+                 ReadTracePackets(options.input, [&](std::string_view packet) {
                    const std::optional<std::string> text = format.PacketToText(packet);
                    damaged += text ? 0u : 1u;
                    if (text && write_status.ok())
                      write_status = output.Write(*text);
                  }));
   HPD_TRY(output.Finish());
-  if (damaged > 0)
-    Print(stderr, "traceconv: %llu damaged packets are left out\n",
-          static_cast<unsigned long long>(damaged));
-  if (!report.damage.empty())
-    Print(stderr, "traceconv: the trace is damaged behind %llu packets: %s\n",
-          static_cast<unsigned long long>(report.packets), report.damage.c_str());
+  TellDamage(report, damaged, "left out");
   return {};
 }
 

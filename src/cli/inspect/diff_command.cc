@@ -146,7 +146,8 @@ void PrintTable(const ChosenHeap& a,
     text += "\n  noise: the change is within the sampling error (95 %)\n";
   for (const OpenedFile* file : {a.file, b.file}) {
     for (const std::string& warning : file->warnings)
-      text += "  ! " + Printable(file->path) + ": " + warning + "\n";
+      text += "  ! " + (warning.starts_with(file->path) ? "" : file->path + ": ") +
+              warning + "\n";
   }
   PrintText(PrintableLines(text));
 }
