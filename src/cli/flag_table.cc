@@ -97,6 +97,13 @@ void SplitValue(std::string* argument, std::optional<std::string>* value) {
   }
 }
 
+// Of SQL: no flag's name has blanks in it.
+bool IsComment(const std::string& argument) {
+  const std::string name = argument.substr(0, argument.find('='));
+  return argument.starts_with("-- ") || argument.starts_with("--\t") ||
+         (argument.starts_with("--") && name.find('\n') != std::string::npos);
+}
+
 Status ApplyFlag(const std::vector<Flag>& flags,
                  const std::vector<std::string>& arguments,
                  size_t* index) {
@@ -145,7 +152,7 @@ Result<size_t> ParseFlags(const std::vector<Flag>& flags,
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--")
       return i + 1;
-    if (!arguments[i].starts_with("-") || arguments[i] == "-")
+    if (!arguments[i].starts_with("-") || arguments[i] == "-" || IsComment(arguments[i]))
       HPD_TRY(positional(arguments[i]));
     else
       HPD_TRY(ApplyFlag(flags, arguments, &i));

@@ -51,6 +51,16 @@ TEST_F(FlagTableTest, EverythingBehindTwoDashesIsLeftAlone) {
   EXPECT_EQ(words_, std::vector<std::string>{"word"});
 }
 
+TEST_F(FlagTableTest, ACommentOfSqlIsNoFlag) {
+  const std::vector<std::string> words = {"-- all\nSELECT 1", "--all\nSELECT 1 = 1",
+                                          "-- all"};
+  ASSERT_TRUE(Parse(words).ok());
+  EXPECT_EQ(words_, words);
+  EXPECT_TRUE(values_.empty());
+  ASSERT_TRUE(Parse({"--interval=1\n2"}).ok());
+  EXPECT_EQ(values_, std::vector<std::string>{"1\n2"});
+}
+
 TEST_F(FlagTableTest, MistakesAreNamed) {
   EXPECT_NE(
       Parse({"--intervall", "7"}).status().message().find("did you mean --interval?"),
