@@ -41,8 +41,8 @@ struct HeapGraphOptions {
 CommandText HeapGraphCommand() {
   return {.name = "java_heap_dump",
           .summary =
-              "Writes the graph of the heap of a Java program on an Android device, as\n"
-              "Perfetto's tool of this name does. With field values, and as a table:\n"
+              "Writes the graph of the heap of a Java program on an Android device, as "
+              "Perfetto's tool of this name does. With field values, and as a table: "
               "heap_profile java android.",
           .usage = "java_heap_dump -n NAMES|-p PIDS [-o FILE]"};
 }

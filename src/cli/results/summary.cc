@@ -146,7 +146,8 @@ std::string FigureRow(const std::string& title,
   const std::string begin = "  " + Pad(title, kTitleWidth);
   if (more.empty())
     return Line(begin, figure, options);
-  std::string line = begin + Pad(figure, kFigureWidth) + more + "\n";
+  // At least two blanks are between them.
+  std::string line = begin + Pad(figure + "  ", kFigureWidth) + more + "\n";
   if (options.width == 0 || Columns(line) - 1 <= options.width)
     return line;
   const size_t rest = options.width - std::min(options.width, 2 + Columns(more));

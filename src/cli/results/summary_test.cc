@@ -197,6 +197,10 @@ TEST(SummaryTest, OfMemoryThatWasNotSeenTheLimitIsTold) {
   EXPECT_TRUE(
       Holds(FormatSummary({result}, {}),
             "RSS          at most 21.0 MiB (it ended before it was looked at)\n"));
+  result.history = {1, 1};
+  EXPECT_TRUE(Holds(FormatSummary({result}, {.use_unicode = true}),
+                    "(it ended before it was looked at)  heap "));
+  result.history = {};
   result.resident_kib = 1 << 10;
   EXPECT_TRUE(Holds(FormatSummary({result}, {}), "RSS          1.00 MiB\n"));
 }
