@@ -3,11 +3,20 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
+#include "base/text.h"
 #include "profile/limits.h"
 
 namespace heapprofd {
 namespace {
+
+constexpr size_t kMostHeapNames = 8;  // in one line
+
+// Other tools' files have no names of heaps, and what Perfetto's call unknown may be any.
+bool NamesHeap(const ChosenHeap& chosen) {
+  return chosen.profile->process.pid != 0 && chosen.heap->heap_name != "unknown";
+}
 
 double SizeOf(const HeapDump& heap) {
   return std::max(heap.peak_total.bytes, LiveTotal(heap).bytes);
@@ -82,6 +91,39 @@ ChosenHeap LargestHeap(const OpenedFile& file,
     }
   }
   return largest;
+}
+
+std::optional<HeapPair> ComparableHeaps(const OpenedFile& a, const OpenedFile& b) {
+  std::optional<HeapPair> pair;
+  for (const auto& process : a.processes) {
+    for (const HeapDump& heap : process->profile().heaps) {
+      const ChosenHeap other = LargestHeap(b, heap.heap_name);
+      if (other.heap->heap_name == heap.heap_name &&
+          (!pair || SizeOf(heap) > SizeOf(*pair->a.heap)))
+        pair = {{&a, &process->profile(), &heap}, other};
+    }
+  }
+  if (pair)
+    return pair;
+  const HeapPair largest{LargestHeap(a, ""), LargestHeap(b, "")};
+  return NamesHeap(largest.a) && NamesHeap(largest.b) ? std::nullopt
+                                                      : std::optional(largest);
+}
+
+std::string HeapNamesOf(const OpenedFile& file) {
+  std::set<std::string> names;
+  for (const auto& process : file.processes) {
+    for (const HeapDump& heap : process->profile().heaps)
+      names.insert(Printable(heap.heap_name));
+  }
+  std::string text;
+  size_t listed = 0;
+  for (const std::string& name : names) {
+    if (listed++ == kMostHeapNames)
+      return text + ", ...";
+    text += (text.empty() ? "" : ", ") + name;
+  }
+  return text;
 }
 
 bool FigureChange::IsNoise() const {

@@ -31,6 +31,19 @@ ChosenHeap LargestHeap(const OpenedFile& file,
                        const std::string& heap_name,
                        const ProcessChoice& choice = {});
 
+struct HeapPair {
+  ChosenHeap a;
+  ChosenHeap b;
+};
+
+// Of the heaps whose name both have the one that is largest in A, and the largest of that
+// name in B. The largest ones where a file does not tell what its heap is called; nullopt:
+// no name is in both.
+std::optional<HeapPair> ComparableHeaps(const OpenedFile& a, const OpenedFile& b);
+
+// "libc.malloc, com.example.arena", for messages.
+std::string HeapNamesOf(const OpenedFile& file);
+
 struct FigureChange {
   HeapFigure a;
   HeapFigure b;

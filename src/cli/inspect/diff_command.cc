@@ -212,6 +212,14 @@ Result<std::vector<Verdict>> JudgeAll(const std::vector<Threshold>& thresholds,
   return verdicts;
 }
 
+void SayNothingInCommon(const OpenedFile& a, const OpenedFile& b) {
+  Print(stderr,
+        "%s: nothing to compare in %s and %s: no heap of A (%s) has the name of one of B "
+        "(%s); record both with --all-heaps, or name the same ones in --heaps\n",
+        kDiffCommand, a.path.c_str(), b.path.c_str(), HeapNamesOf(a).c_str(),
+        HeapNamesOf(b).c_str());
+}
+
 Result<int> RunDiff(const DiffOptions& options) {
   if (options.files.size() != 2)
     return Invalid(
@@ -224,8 +232,12 @@ Result<int> RunDiff(const DiffOptions& options) {
       return static_cast<int>(kExitNothing);
     files.push_back(std::move(file));
   }
-  const ChosenHeap a = LargestHeap(*files[0], "");
-  const ChosenHeap b = LargestHeap(*files[1], a.heap->heap_name);
+  const std::optional<HeapPair> heaps = ComparableHeaps(*files[0], *files[1]);
+  if (!heaps) {
+    SayNothingInCommon(*files[0], *files[1]);
+    return static_cast<int>(kExitNothing);
+  }
+  const auto& [a, b] = *heaps;
   const Comparison comparison = Compare(a, b);
   HPD_TRY_ASSIGN(const std::vector<Verdict> verdicts,
                  JudgeAll(options.thresholds, a, b, comparison));
@@ -240,21 +252,21 @@ Result<int> RunDiff(const DiffOptions& options) {
 
 CommandLine DiffLine() {
   const auto options = std::make_shared<DiffOptions>();
-  return {
-      .text = {.name = kDiffCommand,
-               .summary = "Tells what changed from one recording to another, and "
-                          "fails when it is too much.",
-               .usage = "heap_profile diff [--json] [--fail-if CONDITION]... A B",
-               .epilogue =
-                   kReadableFiles +
-                   std::string(
-                       "The largest heap of A is compared with the largest one of B "
-                       "of that name, at\ntheir ends, as the page Compare of "
-                       "heap_profile report A B does. The exit code\nis 4 when a file "
-                       "has nothing to compare, 5 when a condition is true.\n")},
-      .flags = DiffFlags(*options),
-      .take_word = TakeWords(&options->files),
-      .run = [options] { return RunDiff(*options); }};
+  return {.text = {.name = kDiffCommand,
+                   .summary = "Tells what changed from one recording to another, and "
+                              "fails when it is too much.",
+                   .usage = "heap_profile diff [--json] [--fail-if CONDITION]... A B",
+                   .epilogue =
+                       kReadableFiles +
+                       std::string(
+                           "The largest heap of A that B has, too, is compared with the "
+                           "largest one of B of that\nname, at their ends, as the page "
+                           "Compare of heap_profile report A B does. The exit\ncode is 4 "
+                           "when there is nothing to compare, 5 when a condition is "
+                           "true.\n")},
+          .flags = DiffFlags(*options),
+          .take_word = TakeWords(&options->files),
+          .run = [options] { return RunDiff(*options); }};
 }
 
 }  // namespace heapprofd
