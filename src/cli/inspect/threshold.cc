@@ -36,7 +36,7 @@ std::optional<double> ParseBound(std::string text, bool of_change, bool* is_perc
 Verdict JudgeExcess(BoundedBytes excess, bool is_less) {
   if (is_less)
     excess = {.bytes = -excess.bytes, .low = -excess.high, .high = -excess.low};
-  if (excess.bytes <= 0)
+  if (excess.high <= 0)
     return Verdict::kHolds;
   return excess.low > 0 ? Verdict::kExceeded : Verdict::kWithinError;
 }

@@ -31,7 +31,7 @@ ApplyValue ThresholdValue(std::vector<Threshold>* thresholds,
 
 enum class Verdict : uint8_t {
   kHolds,
-  kWithinError,  // exceeded by no more than the 95 % interval: nobody knows
+  kWithinError,  // the bound is within the 95 % interval: nobody knows
   kExceeded,
 };
 
