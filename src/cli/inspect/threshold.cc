@@ -1,9 +1,11 @@
 #include "cli/inspect/threshold.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
 namespace heapprofd {
 namespace {
@@ -11,8 +13,30 @@ namespace {
 constexpr char kExample[] = "for example --fail-if 'peak>300MiB'";
 constexpr char kExampleOfChange[] = "for example --fail-if 'live>+5%'";
 
+bool IsCount(const std::string& figure) {
+  return figure == "calls";
+}
+
+// What a number with this unit is multiplied by. Counts: as they are shown, "20.0 k" is
+// 20,000. Bytes: k, M, G and T as in --interval, KiB the same by its name, and KB 1000.
+std::optional<double> ScaleOf(const std::string& unit, bool is_count) {
+  constexpr std::string_view kLetters = "KMGT";
+  if (unit.empty() || (!is_count && unit == "B"))
+    return 1;
+  const size_t power =
+      kLetters.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+  const std::string rest = unit.substr(1);
+  if (power == std::string_view::npos ||
+      (!rest.empty() && (is_count || (rest != "B" && rest != "iB"))))
+    return std::nullopt;
+  return std::pow(is_count || rest == "B" ? 1000 : 1024, power + 1);
+}
+
 // "300", "1.5GiB", "5%" behind an optional sign.
-std::optional<double> ParseBound(std::string text, bool of_change, bool* is_percent) {
+std::optional<double> ParseBound(std::string text,
+                                 bool is_count,
+                                 bool of_change,
+                                 bool* is_percent) {
   double sign = 1;
   if (of_change && (text.starts_with("+") || text.starts_with("-"))) {
     sign = text[0] == '-' ? -1 : 1;
@@ -26,11 +50,10 @@ std::optional<double> ParseBound(std::string text, bool of_change, bool* is_perc
     return std::nullopt;
   const std::string unit(rest, end);
   *is_percent = of_change && unit == "%";
-  if (*is_percent || unit.empty())
+  if (*is_percent)
     return sign * value;
-  const std::optional<uint64_t> scale = ParseSize("1" + unit);
-  return scale ? std::optional<double>(sign * value * static_cast<double>(*scale))
-               : std::nullopt;
+  const std::optional<double> scale = ScaleOf(unit, is_count);
+  return scale ? std::optional<double>(sign * value * *scale) : std::nullopt;
 }
 
 Verdict JudgeExcess(BoundedBytes excess, bool is_less) {
@@ -76,8 +99,8 @@ Result<Threshold> ParseThreshold(const std::string& text,
       list += (list.empty() ? "" : ", ") + figure;
     return refused("the figures are " + list);
   }
-  const std::optional<double> bound =
-      ParseBound(text.substr(at + 1), of_change, &threshold.is_percent);
+  const std::optional<double> bound = ParseBound(
+      text.substr(at + 1), IsCount(threshold.figure), of_change, &threshold.is_percent);
   if (!bound)
     return refused(of_change ? "what follows is no size, number or percentage"
                              : "what follows is no size or number");

@@ -6,6 +6,8 @@
 namespace heapprofd {
 namespace {
 
+constexpr double kMib = 1048576;
+
 Threshold Parse(const std::string& text, bool of_change) {
   const Result<Threshold> threshold =
       ParseThreshold(text, {"live", "peak", "calls"}, of_change);
@@ -18,8 +20,6 @@ std::string ErrorOf(const std::string& text, bool of_change) {
       ParseThreshold(text, {"live", "peak", "calls"}, of_change);
   return threshold.ok() ? "" : threshold.status().message();
 }
-
-constexpr double kMib = 1048576;
 
 BoundedBytes Mib(double value, double side) {
   return {
@@ -34,6 +34,20 @@ TEST(ThresholdTest, BoundsAreSizesNumbersAndOfChangesPercents) {
   EXPECT_EQ(Parse("live>+5%", true).bound, 5);
   EXPECT_TRUE(Parse("live>5%", true).is_percent);
   EXPECT_EQ(Parse("live<-2MiB", true).bound, -2 * kMib);
+}
+
+TEST(ThresholdTest, UnitsMeanWhatIsShown) {
+  EXPECT_EQ(Parse("calls>19.6k", false).bound, 19'600);
+  EXPECT_EQ(Parse("calls>0.02M", false).bound, 20'000);
+  EXPECT_EQ(Parse("calls<-2K", true).bound, -2000);
+  EXPECT_EQ(Parse("peak>2MB", false).bound, 2e6);
+  EXPECT_EQ(Parse("peak>2kB", false).bound, 2000);
+  EXPECT_EQ(Parse("peak>2KiB", false).bound, 2048);
+  EXPECT_EQ(Parse("peak>2k", false).bound, 2048) << "as in --interval 2k";
+  EXPECT_EQ(Parse("peak>2GiB", false).bound, 2048 * kMib);
+  EXPECT_EQ(Parse("peak>2B", false).bound, 2);
+  for (const char* text : {"calls>2KiB", "calls>2kB", "calls>2B", "peak>2KIB"})
+    EXPECT_NE(ErrorOf(text, false).find("no size or number"), std::string::npos) << text;
 }
 
 TEST(ThresholdTest, WhatHasNoMeaningIsRefused) {
