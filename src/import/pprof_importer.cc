@@ -82,9 +82,15 @@ class PprofImporter {
     dump.ts = profile_.time_ns();
     if (profile_.duration_ns() > 0 && profile_.duration_ns() <= profile_.time_ns())
       dump.start_ts = profile_.time_ns() - profile_.duration_ns();
-    dump.sampling_interval = profile_.period();
-    dump.original_sampling_interval = profile_.period();
+    dump.sampling_interval = SamplingInterval();
+    dump.original_sampling_interval = dump.sampling_interval;
     builder_.dumps().Begin(dump);
+  }
+
+  // That of a profile of something else may be nanoseconds.
+  uint64_t SamplingInterval() const {
+    const std::string_view unit = profile_.StringAt(profile_.period_type().unit);
+    return unit.empty() || unit == "bytes" ? profile_.period() : 0;
   }
 
   uint32_t MappingOf(const PprofLocation& location, uint64_t* rel_pc) {

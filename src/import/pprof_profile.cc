@@ -75,6 +75,9 @@ void PprofProfile::ReadFields(std::string_view bytes) {
       case ProfileField::kDurationNanos:
         duration_ns_ = profile.Int();
         break;
+      case ProfileField::kPeriodType:
+        period_type_ = ReadValueType(profile.Bytes());
+        break;
       case ProfileField::kPeriod:
         period_ = profile.Uint();
         break;

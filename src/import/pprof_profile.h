@@ -77,6 +77,8 @@ class PprofProfile {
 
   uint64_t period() const { return period_; }
 
+  const PprofValueType& period_type() const { return period_type_; }
+
   // Reuses the memory of `sample`. False: it is damaged.
   static bool ReadSample(std::string_view bytes, PprofSample* sample);
 
@@ -95,6 +97,7 @@ class PprofProfile {
   int64_t time_ns_ = 0;
   int64_t duration_ns_ = 0;
   uint64_t period_ = 0;
+  PprofValueType period_type_;
 };
 
 }  // namespace heapprofd

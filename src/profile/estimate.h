@@ -31,6 +31,25 @@ inline Estimate EstimateOfSample(uint64_t size, uint64_t interval) {
           .count_variance = relative_variance};
 }
 
+// What a file of another program tells of a callsite with the variances that samples taken
+// at `interval` have, all blocks being of the mean size. `count` 0: the size is unknown,
+// and as with the smallest blocks the variance is as large as it can be.
+inline Estimate EstimateOfSums(double bytes, double count, uint64_t interval) {
+  Estimate sums{.bytes = bytes, .count = count};
+  if (interval <= 1 || bytes <= 0)
+    return sums;
+  const auto weight = static_cast<double>(interval);
+  if (count <= 0) {
+    sums.bytes_variance = bytes * weight;
+    return sums;
+  }
+  const double size = bytes / count;
+  const double odds = std::expm1(size / weight);  // p / (1 - p)
+  sums.bytes_variance = bytes * size / odds;
+  sums.count_variance = count / odds;
+  return sums;
+}
+
 // An estimate as files hold it: rounded, not negative (nor NaN), and within int64, which
 // readers keep it in. Sizes come from the profiled program.
 inline int64_t RoundedFigure(double value) {

@@ -77,5 +77,17 @@ TEST(EstimateTest, SumsOverSamplesAreUnbiasedAndVaryAsTheyClaim) {
   EXPECT_NEAR(claimed_variance / kRounds / variance, 1, 0.1);
 }
 
+TEST(EstimateTest, SumsOfOtherProgramsHaveTheVarianceOfTheirSamples) {
+  const Estimate sample = EstimateOfSample(100, 4096);
+  const Estimate sums = EstimateOfSums(50 * sample.bytes, 50 * sample.count, 4096);
+  EXPECT_NEAR(sums.bytes_variance, 50 * sample.bytes_variance, sums.bytes_variance / 1e6);
+  EXPECT_NEAR(sums.count_variance, 50 * sample.count_variance, sums.count_variance / 1e6);
+  EXPECT_EQ(EstimateOfSums(1000, 0, 4096).bytes_variance, 1000 * 4096.0);
+  EXPECT_EQ(EstimateOfSums(1e9, 1, 4096).bytes_variance, 0) << "a block that was certain";
+  EXPECT_EQ(EstimateOfSums(1000, 10, 1).bytes_variance, 0);
+  EXPECT_EQ(EstimateOfSums(1000, 10, 0).bytes_variance, 0) << "the interval is unknown";
+  EXPECT_EQ(EstimateOfSums(-5, 1, 4096).bytes_variance, 0);
+}
+
 }  // namespace
 }  // namespace heapprofd

@@ -57,6 +57,79 @@ class FilesTest(unittest.TestCase):
         return json.loads(self.run_tool(*arguments, "--json", code=code).stdout)
 
 
+def pprof_of(functions, period=4096, unit="bytes", types=("objects", "space")):
+    """A profile as Go and others write it. `functions`: {name: values}."""
+    profile = pprof_pb2.Profile(period=period)
+    strings = profile.string_table
+    strings.extend(["", "count", "bytes", unit, "space"])
+    profile.period_type.type, profile.period_type.unit = 4, 3
+    for name in types:
+        strings.append(name)
+        profile.sample_type.add(type=len(strings) - 1, unit=1 if "objects" in name else 2)
+    for name, values in functions.items():
+        strings.append(name)
+        id = len(profile.function) + 1
+        profile.function.add(id=id, name=len(strings) - 1)
+        profile.location.add(id=id).line.add(function_id=id)
+        profile.sample.add(location_id=[id], value=values)
+    return gzip.compress(profile.SerializeToString())
+
+
+class SampledFiles(FilesTest):
+    """1 MiB in blocks of 64 bytes, of which 1 in 4096 bytes was sampled: a standard error of 65 kB."""
+
+    def test_the_error_of_a_pprof_profile_is_estimated(self):
+        path = self.file("p.pb.gz", pprof_of({"main": [16384, 1 << 20]}))
+        stats = self.json("stats", path)
+        self.assertEqual(stats["live_bytes"], 1 << 20)
+        self.assertAlmostEqual(stats["live_bytes_low"], (1 << 20) - 1.96 * 65000, delta=8000)
+        self.assertAlmostEqual(stats["live_bytes_high"], (1 << 20) + 1.96 * 65000, delta=12000)
+        self.assertRegex(self.run_tool("stats", path).stdout, r"live at end  1\.00 MiB +95 % between 9\d\d KiB and 1\.1\d MiB")
+        self.assertRegex(self.run_tool("show", path).stdout, r"live at end  1\.00 MiB \(±1[23]%\)")
+
+    def test_gates_know_it(self):
+        path = self.file("p.pb.gz", pprof_of({"main": [16384, 1 << 20]}))
+        more = self.file("more.pb.gz", pprof_of({"main": [17000, 17000 * 64]}))
+        for arguments in (["stats", "--fail-if", "live>1000KiB", path], ["diff", "--fail-if", "live>+2%", path, more]):
+            self.assertIn("is within the sampling error (95 %): not failed", self.run_tool(*arguments).stderr)
+        self.assertIn("has come true", self.run_tool("stats", "--fail-if", "live>800KiB", path, code=5).stderr)
+        self.assertTrue(self.json("diff", path, more)["error_is_known"])
+
+    def test_what_was_allocated_is_an_estimate_too(self):
+        path = self.file("p.pb.gz", pprof_of({"main": [16384, 1 << 20, 0, 0]},
+                                             types=("alloc_objects", "alloc_space", "objects", "space")))
+        stats = self.json("stats", path)
+        for name, figure, error in (("alloc_bytes", 1 << 20, 65000), ("alloc_calls", 16384, 1020)):
+            self.assertEqual(stats[name], figure)
+            self.assertAlmostEqual(stats[name + "_high"] - stats[name], 1.96 * error, delta=0.2 * error)
+
+    def test_large_blocks_and_all_blocks_have_none(self):
+        for profile in (pprof_of({"main": [2, 2 << 20]}), pprof_of({"main": [16384, 1 << 20]}, period=1)):
+            stats = self.json("stats", self.file("p.pb.gz", profile))
+            self.assertAlmostEqual(stats["live_bytes_low"], stats["live_bytes"], delta=1)
+
+    def test_perfettos_traces_have_the_largest_error_there_is(self):
+        fields = {"sampling_interval_bytes": 4096, "orig_sampling_interval_bytes": 4096}
+        stats = self.json("stats", self.file("t", trace_of(("libc.malloc", {"main": (256, 1 << 20, 0, 0)}, fields))))
+        self.assertAlmostEqual(stats["live_bytes_low"], (1 << 20) - 1.96 * 65536, delta=8000)
+        self.assertIsNone(stats["alloc_calls_low"], "they count samples")
+
+    def test_where_nothing_tells_how_it_was_sampled_each_gate_says_so(self):
+        for name, content in (("x.folded", b"main 1048576\n"), ("cpu.pb.gz", pprof_of({"main": [16384, 1 << 20]}, unit="nanoseconds"))):
+            path = self.file(name, content)
+            stats = self.json("stats", path)
+            self.assertEqual((stats["live_bytes"], stats["live_bytes_low"], stats["live_bytes_high"]), (1 << 20, None, None))
+            self.assertIn("1.00 MiB    the file does not tell its sampling error", self.run_tool("stats", path).stdout)
+            for arguments in (["stats", "--json", "--fail-if", "live>1000KiB", path], ["diff", "--json", "--fail-if", "live<1", path, path]):
+                result = self.run_tool(*arguments, code=5)
+                self.assertIn("is judged as if exact: the sampling error is not known", result.stderr)
+                self.assertFalse(json.loads(result.stdout)["thresholds"][0]["error_is_known"])
+            other = self.file("y.folded", b"main 1\n")
+            diff = self.json("diff", path, other)
+            self.assertEqual((diff["live_bytes"]["change_low"], diff["live_bytes"]["is_noise"]), (None, None))
+            self.assertEqual((diff["functions"][0]["error"], diff["functions"][0]["is_noise"]), (None, None))
+
+
 class HeapsOfTwoFiles(FilesTest):
     EXACT = {"sampling_interval_bytes": 1, "orig_sampling_interval_bytes": 1}
 

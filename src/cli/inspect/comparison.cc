@@ -42,12 +42,6 @@ void AddHeld(const ChosenHeap& chosen, Estimate Held::*side, HeldByFunction* hel
   }
 }
 
-bool HasErrors(const HeapDump& heap) {
-  return std::any_of(heap.callsites.begin(), heap.callsites.end(), [](const auto& row) {
-    return row.second.allocated.bytes_variance > 0;
-  });
-}
-
 std::vector<FunctionChange> ChangesOf(const HeldByFunction& held) {
   std::vector<FunctionChange> changes;
   for (const auto& [function, sums] : held) {
@@ -136,8 +130,8 @@ bool FunctionChange::IsNoise() const {
 
 Comparison Compare(const ChosenHeap& a, const ChosenHeap& b) {
   Comparison comparison;
-  const std::vector<HeapFigure> in_a = FiguresOf({&a.heap, 1}, a.file->tells_end());
-  const std::vector<HeapFigure> in_b = FiguresOf({&b.heap, 1}, b.file->tells_end());
+  const std::vector<HeapFigure> in_a = FiguresOf({&a, 1});
+  const std::vector<HeapFigure> in_b = FiguresOf({&b, 1});
   for (size_t i = 0; i < in_a.size(); ++i)
     comparison.figures.push_back(
         {in_a[i], in_b[i], Difference(in_b[i].value, in_a[i].value)});
@@ -145,8 +139,8 @@ Comparison Compare(const ChosenHeap& a, const ChosenHeap& b) {
   AddHeld(a, &Held::a, &held);
   AddHeld(b, &Held::b, &held);
   comparison.functions = ChangesOf(held);
-  comparison.error_is_known = (a.heap->sampling_interval == 1 || HasErrors(*a.heap)) &&
-                              (b.heap->sampling_interval == 1 || HasErrors(*b.heap));
+  comparison.error_is_known =
+      a.heap->sampling_interval > 0 && b.heap->sampling_interval > 0;
   return comparison;
 }
 

@@ -13,13 +13,6 @@
 
 namespace heapprofd {
 
-// A heap of a file that is told of.
-struct ChosenHeap {
-  const OpenedFile* file = nullptr;
-  const TargetProfile* profile = nullptr;
-  const HeapDump* heap = nullptr;
-};
-
 // Of whose heaps one is chosen; any process's where nothing is said.
 struct ProcessChoice {
   std::optional<uint64_t> pid = {};
@@ -50,6 +43,8 @@ struct FigureChange {
   BoundedBytes change;  // b - a
 
   bool IsKnown() const { return a.is_known && b.is_known; }
+
+  bool HasLimits() const { return a.has_limits && b.has_limits; }
 
   // The change may be the sampling error alone (95 %).
   bool IsNoise() const;

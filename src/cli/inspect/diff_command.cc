@@ -152,6 +152,11 @@ void PrintTable(const ChosenHeap& a,
   PrintText(PrintableLines(text));
 }
 
+// null: the files do not tell.
+Json Known(bool is_known, Json value) {
+  return is_known ? std::move(value) : Json();
+}
+
 Json HeapJson(const ChosenHeap& heap) {
   Json json = {{"file", heap.file->path},
                {"name", ProgramName(*heap.profile)},
@@ -163,38 +168,40 @@ Json HeapJson(const ChosenHeap& heap) {
 void PrintJson(const ChosenHeap& a,
                const ChosenHeap& b,
                const Comparison& comparison,
-               const DiffOptions& options,
-               const std::vector<Verdict>& verdicts) {
+               const std::vector<Judgement>& judgements) {
   Json json = {{"version", kDiffJsonVersion}, {"a", HeapJson(a)}, {"b", HeapJson(b)}};
   json["error_is_known"] = comparison.error_is_known;
   for (const FigureChange& figure : comparison.figures) {
     if (!figure.IsKnown())
       continue;
-    json[figure.a.json_name] = {{"a", RoundedFigure(figure.a.value.bytes)},
-                                {"b", RoundedFigure(figure.b.value.bytes)},
-                                {"change", std::llround(figure.change.bytes)},
-                                {"change_low", std::llround(figure.change.low)},
-                                {"change_high", std::llround(figure.change.high)},
-                                {"is_noise", figure.IsNoise()}};
+    const bool is_known = figure.HasLimits();
+    json[figure.a.json_name] = {
+        {"a", RoundedFigure(figure.a.value.bytes)},
+        {"b", RoundedFigure(figure.b.value.bytes)},
+        {"change", std::llround(figure.change.bytes)},
+        {"change_low", Known(is_known, std::llround(figure.change.low))},
+        {"change_high", Known(is_known, std::llround(figure.change.high))},
+        {"is_noise", Known(is_known, figure.IsNoise())}};
   }
   json["functions"] = Json::array();
+  const bool is_known = comparison.error_is_known;
   for (const FunctionChange& row : comparison.functions)
     json["functions"].push_back({{"name", row.function.name},
                                  {"module", row.function.module},
                                  {"a", RoundedFigure(row.a)},
                                  {"b", RoundedFigure(row.b)},
                                  {"change", std::llround(row.b - row.a)},
-                                 {"error", std::llround(row.error)},
-                                 {"is_noise", row.IsNoise()}});
-  json["thresholds"] = VerdictsJson(options.thresholds, verdicts);
+                                 {"error", Known(is_known, std::llround(row.error))},
+                                 {"is_noise", Known(is_known, row.IsNoise())}});
+  json["thresholds"] = JudgementsJson(judgements);
   PrintText(JsonText(json));
 }
 
 // kInvalidArgument when a file does not tell what a gate asks for.
-Result<std::vector<Verdict>> JudgeAll(const std::vector<Threshold>& thresholds,
-                                      const ChosenHeap& a,
-                                      const ChosenHeap& b,
-                                      const Comparison& comparison) {
+Result<std::vector<Judgement>> JudgeAll(const std::vector<Threshold>& thresholds,
+                                        const ChosenHeap& a,
+                                        const ChosenHeap& b,
+                                        const Comparison& comparison) {
   for (const auto& [side, path] : {std::pair(&FigureChange::a, a.file->path),
                                    std::pair(&FigureChange::b, b.file->path)}) {
     std::vector<HeapFigure> figures;
@@ -202,14 +209,17 @@ Result<std::vector<Verdict>> JudgeAll(const std::vector<Threshold>& thresholds,
       figures.push_back(figure.*side);
     HPD_TRY(CheckKnown(thresholds, figures, path));
   }
-  std::vector<Verdict> verdicts;
+  std::vector<Judgement> judgements;
   for (const Threshold& threshold : thresholds) {
     for (const FigureChange& figure : comparison.figures) {
       if (figure.a.name == threshold.figure)
-        verdicts.push_back(JudgeChange(threshold, figure.a.value, figure.b.value));
+        judgements.push_back(
+            {.text = threshold.text,
+             .verdict = JudgeChange(threshold, figure.a.value, figure.b.value),
+             .knows_error = figure.HasLimits()});
     }
   }
-  return verdicts;
+  return judgements;
 }
 
 void SayNothingInCommon(const OpenedFile& a, const OpenedFile& b) {
@@ -239,13 +249,13 @@ Result<int> RunDiff(const DiffOptions& options) {
   }
   const auto& [a, b] = *heaps;
   const Comparison comparison = Compare(a, b);
-  HPD_TRY_ASSIGN(const std::vector<Verdict> verdicts,
+  HPD_TRY_ASSIGN(const std::vector<Judgement> judgements,
                  JudgeAll(options.thresholds, a, b, comparison));
   if (options.json)
-    PrintJson(a, b, comparison, options, verdicts);
+    PrintJson(a, b, comparison, judgements);
   else
     PrintTable(a, b, comparison, options);
-  return SayVerdicts(kDiffCommand, options.thresholds, verdicts);
+  return SayJudgements(kDiffCommand, judgements);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "cli/inspect/figures.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "base/format.h"
 #include "base/print.h"
@@ -15,39 +17,102 @@ BoundedBytes Exact(double value) {
   return {.bytes = value, .low = value, .high = value};
 }
 
+// Of all that was allocated, where nobody has counted it.
+BoundedBytes SampledBytes(const Estimate& sum, uint64_t interval) {
+  return {.bytes = sum.bytes,
+          .low = std::max(0.0, LowerLimit(sum, interval)),
+          .high = UpperLimit(sum, interval)};
+}
+
+BoundedBytes SampledCalls(const Estimate& sum) {
+  const double side = kNormalQuantile * std::sqrt(std::max(0.0, sum.count_variance));
+  return {.bytes = sum.count,
+          .low = std::max(0.0, sum.count - side),
+          .high = sum.count + side};
+}
+
+class FigureSums {
+ public:
+  void Add(const ChosenHeap& chosen) {
+    const HeapDump& heap = *chosen.heap;
+    live_.Add(heap);
+    end_.low += heap.certain_live;
+    end_.high += heap.possible_live;
+    tells_end_ &= chosen.file->tells_end();
+    peak_ = SumOf(peak_, heap.peak_total);
+    tells_peak_ |= heap.peak_ns != 0;
+    has_limits_ &= heap.sampling_interval > 0;
+    AddAllocated(heap);
+  }
+
+  std::vector<HeapFigure> Figures() const {
+    const bool tells_calls = calls_.bytes > 0 || allocated_.bytes <= 0;
+    BoundedBytes end = end_;
+    end.bytes = (end.low + end.high) / 2;
+    return {
+        {.name = "live",
+         .json_name = "live_bytes",
+         .title = "live at end",
+         .value = tells_end_ ? live_.Total() : end,
+         .is_known = tells_end_ || end.high > 0,
+         .has_limits = has_limits_ || !tells_end_},
+        {.name = "peak",
+         .json_name = "peak_bytes",
+         .title = "peak",
+         .value = peak_,
+         .is_known = tells_peak_ || peak_.high > 0,
+         .has_limits = has_limits_},
+        {.name = "allocated",
+         .json_name = "alloc_bytes",
+         .title = "allocated",
+         .value = allocated_,
+         .has_limits = has_limits_ || is_counted_},
+        {.name = "calls",
+         .json_name = "alloc_calls",
+         .title = "calls",
+         .unit = FigureUnit::kCount,
+         .value = calls_,
+         .is_known = tells_calls,
+         .has_limits = is_counted_ || (has_limits_ && knows_calls_error_)},
+    };
+  }
+
+ private:
+  void AddAllocated(const HeapDump& heap) {
+    const Estimate sum = AllocatedTotal(heap);
+    const bool is_counted = heap.exact_alloc_calls > 0 || sum.count <= 0;
+    const bool is_exact = is_counted || heap.sampling_interval <= 1;
+    is_counted_ &= is_counted;
+    knows_calls_error_ &= is_exact || sum.count_variance > 0;
+    allocated_ = SumOf(allocated_, is_exact ? Exact(sum.bytes)
+                                            : SampledBytes(sum, heap.sampling_interval));
+    calls_ = SumOf(calls_, is_exact ? Exact(sum.count) : SampledCalls(sum));
+  }
+
+  LiveSum live_;
+  BoundedBytes end_;  // limits only
+  BoundedBytes peak_;
+  BoundedBytes allocated_;
+  BoundedBytes calls_;
+  bool tells_end_ = true;
+  bool tells_peak_ = false;
+  bool has_limits_ = true;
+  bool is_counted_ = true;  // all that was allocated
+  bool knows_calls_error_ = true;
+};
+
 }  // namespace
 
-std::vector<HeapFigure> FiguresOf(std::span<const HeapDump* const> heaps,
-                                  bool tells_end) {
-  LiveSum sum;
-  BoundedBytes limits;
-  BoundedBytes peak;
-  Estimate allocated;
-  for (const HeapDump* heap : heaps) {
-    sum.Add(*heap);
-    limits.low += heap->certain_live;
-    limits.high += heap->possible_live;
-    peak = SumOf(peak, heap->peak_total);
-    allocated += AllocatedTotal(*heap);
-  }
-  const bool tells_peak =
-      peak.high > 0 || std::any_of(heaps.begin(), heaps.end(), [](const HeapDump* heap) {
-        return heap->peak_ns != 0;
-      });
-  const bool tells_calls = allocated.count > 0 || allocated.bytes <= 0;
-  limits.bytes = (limits.low + limits.high) / 2;
-  const BoundedBytes live = tells_end ? sum.Total() : limits;
-  return {{"live", "live_bytes", "live at end", FigureUnit::kBytes, live},
-          {"peak", "peak_bytes", "peak", FigureUnit::kBytes, peak, tells_peak},
-          {"allocated", "alloc_bytes", "allocated", FigureUnit::kBytes,
-           Exact(allocated.bytes)},
-          {"calls", "alloc_calls", "calls", FigureUnit::kCount, Exact(allocated.count),
-           tells_calls}};
+std::vector<HeapFigure> FiguresOf(std::span<const ChosenHeap> heaps) {
+  FigureSums sums;
+  for (const ChosenHeap& heap : heaps)
+    sums.Add(heap);
+  return sums.Figures();
 }
 
 std::vector<std::string> FigureNames() {
   std::vector<std::string> names;
-  for (const HeapFigure& figure : FiguresOf({}, true))
+  for (const HeapFigure& figure : FiguresOf({}))
     names.push_back(figure.name);
   return names;
 }
@@ -63,8 +128,14 @@ void AddFigure(const HeapFigure& figure, nlohmann::ordered_json* json) {
     return;
   }
   (*json)[figure.json_name] = RoundedFigure(figure.value.bytes);
-  (*json)[figure.json_name + "_low"] = RoundedFigure(figure.value.low);
-  (*json)[figure.json_name + "_high"] = RoundedFigure(figure.value.high);
+  for (const auto& [suffix, limit] :
+       {std::pair("_low", figure.value.low), std::pair("_high", figure.value.high)}) {
+    nlohmann::ordered_json& value = (*json)[figure.json_name + suffix];
+    if (figure.has_limits)
+      value = RoundedFigure(limit);
+    else
+      value = nullptr;
+  }
 }
 
 void AddPid(const TargetProfile& profile, nlohmann::ordered_json* json) {
@@ -72,13 +143,13 @@ void AddPid(const TargetProfile& profile, nlohmann::ordered_json* json) {
     (*json)["pid"] = profile.process.pid;
 }
 
-nlohmann::ordered_json VerdictsJson(const std::vector<Threshold>& thresholds,
-                                    const std::vector<Verdict>& verdicts) {
+nlohmann::ordered_json JudgementsJson(const std::vector<Judgement>& judgements) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (size_t i = 0; i < thresholds.size(); ++i)
-    list.push_back({{"text", thresholds[i].text},
-                    {"verdict", VerdictName(verdicts[i])},
-                    {"failed", verdicts[i] == Verdict::kExceeded}});
+  for (const Judgement& judgement : judgements)
+    list.push_back({{"text", judgement.text},
+                    {"verdict", VerdictName(judgement.verdict)},
+                    {"failed", judgement.verdict == Verdict::kExceeded},
+                    {"error_is_known", judgement.knows_error}});
   return list;
 }
 
@@ -95,19 +166,21 @@ Status CheckKnown(const std::vector<Threshold>& thresholds,
   return {};
 }
 
-int SayVerdicts(const std::string& tool,
-                const std::vector<Threshold>& thresholds,
-                const std::vector<Verdict>& verdicts) {
-  for (size_t i = 0; i < thresholds.size(); ++i) {
-    if (verdicts[i] == Verdict::kExceeded)
-      Print(stderr, "%s: %s has come true\n", tool.c_str(), thresholds[i].text.c_str());
-    if (verdicts[i] == Verdict::kWithinError)
+int SayJudgements(const std::string& tool, const std::vector<Judgement>& judgements) {
+  int exit_code = kExitOk;
+  for (const auto& [text, verdict, knows_error] : judgements) {
+    if (verdict == Verdict::kExceeded) {
+      exit_code = kExitThreshold;
+      Print(stderr, "%s: %s has come true\n", tool.c_str(), text.c_str());
+    }
+    if (verdict == Verdict::kWithinError)
       Print(stderr, "%s: %s is within the sampling error (95 %%): not failed\n",
-            tool.c_str(), thresholds[i].text.c_str());
+            tool.c_str(), text.c_str());
+    if (!knows_error)
+      Print(stderr, "%s: %s is judged as if exact: the sampling error is not known\n",
+            tool.c_str(), text.c_str());
   }
-  return std::find(verdicts.begin(), verdicts.end(), Verdict::kExceeded) == verdicts.end()
-             ? kExitOk
-             : kExitThreshold;
+  return exit_code;
 }
 
 std::string JsonText(const nlohmann::ordered_json& json) {

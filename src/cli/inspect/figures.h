@@ -22,38 +22,42 @@ struct HeapFigure {
   std::string title;      // "live at end"
   FigureUnit unit = FigureUnit::kBytes;
   BoundedBytes value;
-  bool is_known = true;  // false: the file does not tell it
+  bool is_known = true;    // false: the file does not tell it
+  bool has_limits = true;  // false: nor whether it is an estimate, and how good a one
 };
 
-// live, peak, allocated, calls: always these, in this order. `tells_end`: as in
-// OpenedFile.
-std::vector<HeapFigure> FiguresOf(std::span<const HeapDump* const> heaps, bool tells_end);
+// live, peak, allocated, calls: always these, in this order.
+std::vector<HeapFigure> FiguresOf(std::span<const ChosenHeap> heaps);
 
 std::vector<std::string> FigureNames();
 
 // "1.20 MiB", "12.3 k".
 std::string FormatFigure(double value, FigureUnit unit);
 
-// Adds NAME, NAME_low and NAME_high; null when it is not known.
+// Adds NAME, NAME_low and NAME_high; null where they are not known.
 void AddFigure(const HeapFigure& figure, nlohmann::ordered_json* json);
 
 // Files of other tools tell none.
 void AddPid(const TargetProfile& profile, nlohmann::ordered_json* json);
 
-// Of JSON for programs: how the gates came out, and whether one has failed.
-nlohmann::ordered_json VerdictsJson(const std::vector<Threshold>& thresholds,
-                                    const std::vector<Verdict>& verdicts);
+// How a gate came out.
+struct Judgement {
+  std::string text;  // of the gate
+  Verdict verdict = Verdict::kHolds;
+  bool knows_error = true;  // false: of figures whose sampling error nobody knows
+};
+
+// Of JSON for programs.
+nlohmann::ordered_json JudgementsJson(const std::vector<Judgement>& judgements);
 
 // kInvalidArgument when the file tells nothing of what a gate asks for.
 Status CheckKnown(const std::vector<Threshold>& thresholds,
                   const std::vector<HeapFigure>& figures,
                   const std::string& path);
 
-// Says on stderr which gates have failed and which nobody knows about; gives the exit
-// code.
-int SayVerdicts(const std::string& tool,
-                const std::vector<Threshold>& thresholds,
-                const std::vector<Verdict>& verdicts);
+// Says on stderr which gates have failed, which nobody knows about, and what others have
+// not taken into account; gives the exit code.
+int SayJudgements(const std::string& tool, const std::vector<Judgement>& judgements);
 
 // Two spaces of indent; what is no UTF-8 is replaced.
 std::string JsonText(const nlohmann::ordered_json& json);

@@ -47,7 +47,14 @@ struct OpenedFile {
   bool TellsSomething(const char* command) const;
 };
 
-// What a command says then.
+// A heap of a file that is told of.
+struct ChosenHeap {
+  const OpenedFile* file = nullptr;
+  const TargetProfile* profile = nullptr;
+  const HeapDump* heap = nullptr;
+};
+
+// What a command says of a file that has nothing to tell.
 void SayNothingToTell(const char* command,
                       const OpenedFile& file,
                       const std::string& reason);

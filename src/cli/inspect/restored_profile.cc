@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "import/perfetto/interned_tables.h"
 #include "profile/block_shapes.h"
+#include "profile/estimate.h"
 #include "profile/limits.h"
 #include "query/flame_tree.h"
 #include "symbolize/demangle.h"
@@ -284,6 +285,26 @@ void RestoredProfile::AddErrors(const ImportedDump& dump, HeapDump* heap) {
     heap->peak.emplace(callsite, peak);
 }
 
+// Where the file tells at what interval samples were taken, and no errors. Perfetto's
+// heapprofd counts samples, not blocks: of those nothing is known but that.
+void RestoredProfile::EstimateErrors(HeapDump* heap) const {
+  const bool counts_blocks = profile_.process.pid == 0;
+  const auto with_errors = [&](const Estimate& sums) {
+    Estimate estimate = EstimateOfSums(sums.bytes, counts_blocks ? sums.count : 0,
+                                       heap->sampling_interval);
+    estimate.count = sums.count;
+    return estimate;
+  };
+  CallsiteRows<CallsiteTotals> rows;
+  rows.reserve(heap->callsites.size());
+  for (const auto& [callsite, totals] : heap->callsites) {
+    const Estimate allocated = with_errors(totals.allocated);
+    rows.emplace(callsite, {.allocated = allocated,
+                            .freed = allocated - with_errors(totals.live())});
+  }
+  heap->callsites = std::move(rows);
+}
+
 void RestoredProfile::AddShapes(uint32_t dump, HeapDump* heap) {
   const ShapeTable& shapes = trace_.shapes;
   const std::span<const uint32_t> dumps = shapes.dump.span();
@@ -321,17 +342,23 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
     heap.unsampled_bytes =
         static_cast<double>(trace_.qualities[row.quality].unsampled_bytes);
   AddValues(dump, &heap);
+  const bool has_errors = row.live_low.has_value() || row.estimate_count > 0;
+  const bool is_sampled = row.sampling_interval > 1 && !row.is_peak && !has_errors;
   if (row.is_peak)
     AddCumulative(dump, &heap);
+  else if (is_sampled)
+    EstimateErrors(&heap);
   else
     AddErrors(row, &heap);
   AddShapes(dump, &heap);
   double live = 0;
   for (const auto& [callsite, totals] : heap.callsites)
     live += totals.live().bytes;
-  // Where the file tells no limits, there are none to be shown.
-  heap.certain_live = row.live_low ? static_cast<double>(*row.live_low) : live;
-  heap.possible_live = row.live_high ? static_cast<double>(*row.live_high) : live;
+  // Where nothing is known of errors, there are no limits to be shown.
+  if (!is_sampled) {
+    heap.certain_live = row.live_low ? static_cast<double>(*row.live_low) : live;
+    heap.possible_live = row.live_high ? static_cast<double>(*row.live_high) : live;
+  }
   return heap;
 }
 

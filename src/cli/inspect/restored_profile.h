@@ -61,6 +61,7 @@ class RestoredProfile {
   void AddValues(uint32_t dump, HeapDump* heap);
   void AddCumulative(uint32_t dump, HeapDump* heap);
   void AddErrors(const ImportedDump& dump, HeapDump* heap);
+  void EstimateErrors(HeapDump* heap) const;
   void AddShapes(uint32_t dump, HeapDump* heap);
 
   const ImportedTrace& trace_;

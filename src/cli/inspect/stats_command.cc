@@ -46,29 +46,29 @@ std::vector<Flag> StatsFlags(StatsOptions& options) {
                                    /*of_change=*/false)}};
 }
 
-std::vector<const HeapDump*> HeapsOf(const OpenedFile& file) {
-  std::vector<const HeapDump*> heaps;
+std::vector<ChosenHeap> HeapsOf(const OpenedFile& file) {
+  std::vector<ChosenHeap> heaps;
   for (const auto& process : file.processes) {
     for (const HeapDump& heap : process->profile().heaps)
-      heaps.push_back(&heap);
+      heaps.push_back({&file, &process->profile(), &heap});
   }
   return heaps;
 }
 
-Json HeapJson(const HeapDump& heap, bool tells_end) {
+Json HeapJson(const ChosenHeap& chosen) {
+  const HeapDump& heap = *chosen.heap;
   Json json = {{"heap", heap.heap_name},
                {"sampling_interval", heap.sampling_interval},
                {"callsites", heap.callsites.size()}};
-  const HeapDump* const one = &heap;
-  for (const HeapFigure& figure : FiguresOf({&one, 1}, tells_end))
+  for (const HeapFigure& figure : FiguresOf({&chosen, 1}))
     AddFigure(figure, &json);
   return json;
 }
 
-Json ProcessJson(const TargetProfile& profile, bool tells_end) {
+Json ProcessJson(const OpenedFile& file, const TargetProfile& profile) {
   Json heaps = Json::array();
   for (const HeapDump& heap : profile.heaps)
-    heaps.push_back(HeapJson(heap, tells_end));
+    heaps.push_back(HeapJson({&file, &profile, &heap}));
   Json quality = Json::object();
   for (const Figure& figure : kFigures)
     quality[figure.name] = profile.quality.*figure.value;
@@ -83,16 +83,15 @@ Json ProcessJson(const TargetProfile& profile, bool tells_end) {
 
 void PrintJson(const OpenedFile& file,
                const std::vector<HeapFigure>& figures,
-               const StatsOptions& options,
-               const std::vector<Verdict>& verdicts) {
+               const std::vector<Judgement>& judgements) {
   Json json = {
       {"version", kStatsJsonVersion}, {"file", file.path}, {"seconds", file.seconds()}};
   for (const HeapFigure& figure : figures)
     AddFigure(figure, &json);
   json["processes"] = Json::array();
   for (const auto& process : file.processes)
-    json["processes"].push_back(ProcessJson(process->profile(), file.tells_end()));
-  json["thresholds"] = VerdictsJson(options.thresholds, verdicts);
+    json["processes"].push_back(ProcessJson(file, process->profile()));
+  json["thresholds"] = JudgementsJson(judgements);
   json["warnings"] = file.warnings;
   PrintText(JsonText(json));
 }
@@ -101,7 +100,8 @@ std::string Row(const HeapFigure& figure) {
   if (!figure.is_known)
     return "  " + Pad(figure.title, 13) + "unknown\n";
   const std::string limits =
-      figure.value.high > figure.value.low
+      !figure.has_limits ? "the file does not tell its sampling error"
+      : figure.value.high > figure.value.low
           ? "95 % between " + FormatFigure(figure.value.low, figure.unit) + " and " +
                 FormatFigure(figure.value.high, figure.unit)
           : "";
@@ -140,20 +140,22 @@ Result<int> RunStats(const StatsOptions& options) {
                  OpenFile(options.files[0], kStatsCommand));
   if (!file->TellsSomething(kStatsCommand))
     return static_cast<int>(kExitNothing);
-  const std::vector<HeapFigure> figures = FiguresOf(HeapsOf(*file), file->tells_end());
+  const std::vector<HeapFigure> figures = FiguresOf(HeapsOf(*file));
   HPD_TRY(CheckKnown(options.thresholds, figures, file->path));
-  std::vector<Verdict> verdicts;
+  std::vector<Judgement> judgements;
   for (const Threshold& threshold : options.thresholds) {
     for (const HeapFigure& figure : figures) {
       if (figure.name == threshold.figure)
-        verdicts.push_back(Judge(threshold, figure.value));
+        judgements.push_back({.text = threshold.text,
+                              .verdict = Judge(threshold, figure.value),
+                              .knows_error = figure.has_limits});
     }
   }
   if (options.json)
-    PrintJson(*file, figures, options, verdicts);
+    PrintJson(*file, figures, judgements);
   else
     PrintTable(*file, figures);
-  return SayVerdicts(kStatsCommand, options.thresholds, verdicts);
+  return SayJudgements(kStatsCommand, judgements);
 }
 
 }  // namespace
