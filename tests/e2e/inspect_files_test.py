@@ -130,6 +130,29 @@ class SampledFiles(FilesTest):
             self.assertEqual((diff["functions"][0]["error"], diff["functions"][0]["is_noise"]), (None, None))
 
 
+class LostRecords(FilesTest):
+    def lossy(self, name, interval=1, **quality):
+        return self.file(name, trace_of(("libc.malloc", {"main": (4, 4 << 20, 0, 0)}, {
+            "sampling_interval_bytes": interval, "orig_sampling_interval_bytes": interval, "quality": quality, "live_low": 3 << 20,
+            "live_high": 5 << 20, "exact_alloc_calls": 4, "exact_alloc_bytes": 4 << 20})))
+
+    def test_figures_are_marked_and_gates_say_it(self):
+        for interval in (1, 4096):
+            lost, whole = self.lossy("lost", interval, lost_records=12), self.lossy("whole", interval)
+            words = f"lacks records (lost_records 12): it may hold more or less than is told here, beyond all limits; heap_profile show {lost}"
+            self.assertRegex(self.run_tool("stats", lost).stdout, r"live at end  4.00 MiB .*\(incomplete\)\n")
+            self.assertNotIn("incomplete", self.run_tool("stats", whole).stdout)
+            self.assertIn("the same: 4.00 MiB (incomplete)", self.run_tool("diff", lost, whole).stdout)
+            for arguments in (["stats", lost], ["diff", lost, whole], ["diff", whole, lost], ["leaks", lost]):
+                self.assertIn(words, self.run_tool(*arguments).stdout)
+                self.assertIn(words, " ".join(self.json(*arguments)["warnings"]))
+            for arguments in (["stats", "--fail-if", "live<100MiB", lost], ["diff", "--fail-if", "live<+1GiB", lost, whole]):
+                result = self.run_tool(*arguments, "--json", code=5)
+                self.assertIn("is judged without the records that are missing, and may be wrong", result.stderr)
+                self.assertTrue(json.loads(result.stdout)["thresholds"][0]["is_incomplete"])
+            self.assertEqual(self.run_tool("stats", "--fail-if", "calls<3", lost).stderr, "", "they are counted")
+
+
 class HeapsOfTwoFiles(FilesTest):
     EXACT = {"sampling_interval_bytes": 1, "orig_sampling_interval_bytes": 1}
 

@@ -270,7 +270,8 @@ class Stats(InspectTest):
         result = self.run_tool("stats", "--json", "--fail-if", f"peak>{between}", self.trace("small"))
         self.assertIn("is within the sampling error (95 %): not failed", result.stderr)
         self.assertEqual(json.loads(result.stdout)["thresholds"],
-                         [{"text": f"peak>{between}", "verdict": "within the sampling error", "failed": False}])
+                         [{"text": f"peak>{between}", "verdict": "within the sampling error", "failed": False,
+                           "error_is_known": True, "is_incomplete": False}])
 
     def test_a_recording_of_all_allocations_has_no_error(self):
         stats = json.loads(self.run_tool("stats", "--json", self.trace("exact")).stdout)

@@ -46,6 +46,8 @@ struct FigureChange {
 
   bool HasLimits() const { return a.has_limits && b.has_limits; }
 
+  bool IsIncomplete() const { return a.is_incomplete || b.is_incomplete; }
+
   // The change may be the sampling error alone (95 %).
   bool IsNoise() const;
 };

@@ -12,6 +12,7 @@
 #include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/inspect/comparison.h"
+#include "cli/inspect/missing_records.h"
 #include "cli/open_traces.h"
 #include "cli/results/process_name.h"
 #include "cli/text_layout.h"
@@ -81,8 +82,10 @@ std::string FigureRow(const FigureChange& figure) {
   const double change = figure.change.bytes;
   if (!figure.IsKnown())
     return "  " + Pad(figure.a.title, 13) + "not known of both\n";
+  const std::string lack = figure.IsIncomplete() ? " (incomplete)" : "";
   if (change == 0)
-    return "  " + Pad(figure.a.title, 13) + "the same: " + FormatFigure(a, unit) + "\n";
+    return "  " + Pad(figure.a.title, 13) + "the same: " + FormatFigure(a, unit) + lack +
+           "\n";
   const double error = std::max(figure.change.high - change, change - figure.change.low);
   std::string text = "  " + Pad(figure.a.title, 13) +
                      "B - A = " + FormatChange(change, unit) +
@@ -93,7 +96,7 @@ std::string FigureRow(const FigureChange& figure) {
   else if (error >= 0.5)
     text += std::string(", ") + (TerminalShowsUnicode() ? "±" : "+-") +
             FormatFigure(error, unit);
-  return text + "\n";
+  return text + lack + "\n";
 }
 
 std::string FunctionRows(const Comparison& comparison, size_t top) {
@@ -132,6 +135,16 @@ bool ShowsNoise(const Comparison& comparison, size_t top) {
                      [](const auto& row) { return row.IsNoise(); });
 }
 
+std::vector<std::string> WarningsOfBoth(const ChosenHeap& a, const ChosenHeap& b) {
+  std::vector<std::string> warnings;
+  for (const OpenedFile* file : {a.file, b.file}) {
+    const std::string path = Printable(file->path);
+    for (const std::string& warning : WarningsOf(*file))
+      warnings.push_back((warning.starts_with(path) ? "" : path + ": ") + warning);
+  }
+  return warnings;
+}
+
 void PrintTable(const ChosenHeap& a,
                 const ChosenHeap& b,
                 const Comparison& comparison,
@@ -144,11 +157,8 @@ void PrintTable(const ChosenHeap& a,
     text += "\n  the sampling error of these figures is not known\n";
   else if (ShowsNoise(comparison, options.top))
     text += "\n  noise: the change is within the sampling error (95 %)\n";
-  for (const OpenedFile* file : {a.file, b.file}) {
-    for (const std::string& warning : file->warnings)
-      text += "  ! " + (warning.starts_with(file->path) ? "" : file->path + ": ") +
-              warning + "\n";
-  }
+  for (const std::string& warning : WarningsOfBoth(a, b))
+    text += "  ! " + warning + "\n";
   PrintText(PrintableLines(text));
 }
 
@@ -194,6 +204,7 @@ void PrintJson(const ChosenHeap& a,
                                  {"error", Known(is_known, std::llround(row.error))},
                                  {"is_noise", Known(is_known, row.IsNoise())}});
   json["thresholds"] = JudgementsJson(judgements);
+  json["warnings"] = WarningsOfBoth(a, b);
   PrintText(JsonText(json));
 }
 
@@ -216,7 +227,8 @@ Result<std::vector<Judgement>> JudgeAll(const std::vector<Threshold>& thresholds
         judgements.push_back(
             {.text = threshold.text,
              .verdict = JudgeChange(threshold, figure.a.value, figure.b.value),
-             .knows_error = figure.HasLimits()});
+             .knows_error = figure.HasLimits(),
+             .is_incomplete = figure.IsIncomplete()});
     }
   }
   return judgements;

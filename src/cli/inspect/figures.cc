@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/print.h"
 #include "cli/exit_code.h"
+#include "cli/results/quality_warnings.h"
 #include "profile/estimate.h"
 #include "profile/limits.h"
 
@@ -42,6 +43,7 @@ class FigureSums {
     peak_ = SumOf(peak_, heap.peak_total);
     tells_peak_ |= heap.peak_ns != 0;
     has_limits_ &= heap.sampling_interval > 0;
+    is_incomplete_ |= IsIncomplete(chosen.profile->quality);
     AddAllocated(heap);
   }
 
@@ -55,25 +57,29 @@ class FigureSums {
          .title = "live at end",
          .value = tells_end_ ? live_.Total() : end,
          .is_known = tells_end_ || end.high > 0,
-         .has_limits = has_limits_ || !tells_end_},
+         .has_limits = has_limits_ || !tells_end_,
+         .is_incomplete = is_incomplete_},
         {.name = "peak",
          .json_name = "peak_bytes",
          .title = "peak",
          .value = peak_,
          .is_known = tells_peak_ || peak_.high > 0,
-         .has_limits = has_limits_},
+         .has_limits = has_limits_,
+         .is_incomplete = is_incomplete_},
         {.name = "allocated",
          .json_name = "alloc_bytes",
          .title = "allocated",
          .value = allocated_,
-         .has_limits = has_limits_ || is_counted_},
+         .has_limits = has_limits_ || is_counted_,
+         .is_incomplete = is_incomplete_ && !is_counted_},
         {.name = "calls",
          .json_name = "alloc_calls",
          .title = "calls",
          .unit = FigureUnit::kCount,
          .value = calls_,
          .is_known = tells_calls,
-         .has_limits = is_counted_ || (has_limits_ && knows_calls_error_)},
+         .has_limits = is_counted_ || (has_limits_ && knows_calls_error_),
+         .is_incomplete = is_incomplete_ && !is_counted_},
     };
   }
 
@@ -97,6 +103,7 @@ class FigureSums {
   bool tells_end_ = true;
   bool tells_peak_ = false;
   bool has_limits_ = true;
+  bool is_incomplete_ = false;
   bool is_counted_ = true;  // all that was allocated
   bool knows_calls_error_ = true;
 };
@@ -149,7 +156,8 @@ nlohmann::ordered_json JudgementsJson(const std::vector<Judgement>& judgements) 
     list.push_back({{"text", judgement.text},
                     {"verdict", VerdictName(judgement.verdict)},
                     {"failed", judgement.verdict == Verdict::kExceeded},
-                    {"error_is_known", judgement.knows_error}});
+                    {"error_is_known", judgement.knows_error},
+                    {"is_incomplete", judgement.is_incomplete}});
   return list;
 }
 
@@ -168,13 +176,17 @@ Status CheckKnown(const std::vector<Threshold>& thresholds,
 
 int SayJudgements(const std::string& tool, const std::vector<Judgement>& judgements) {
   int exit_code = kExitOk;
-  for (const auto& [text, verdict, knows_error] : judgements) {
+  for (const auto& [text, verdict, knows_error, is_incomplete] : judgements) {
     if (verdict == Verdict::kExceeded) {
       exit_code = kExitThreshold;
       Print(stderr, "%s: %s has come true\n", tool.c_str(), text.c_str());
     }
     if (verdict == Verdict::kWithinError)
       Print(stderr, "%s: %s is within the sampling error (95 %%): not failed\n",
+            tool.c_str(), text.c_str());
+    if (is_incomplete)
+      Print(stderr,
+            "%s: %s is judged without the records that are missing, and may be wrong\n",
             tool.c_str(), text.c_str());
     if (!knows_error)
       Print(stderr, "%s: %s is judged as if exact: the sampling error is not known\n",

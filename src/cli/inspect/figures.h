@@ -22,8 +22,9 @@ struct HeapFigure {
   std::string title;      // "live at end"
   FigureUnit unit = FigureUnit::kBytes;
   BoundedBytes value;
-  bool is_known = true;    // false: the file does not tell it
-  bool has_limits = true;  // false: nor whether it is an estimate, and how good a one
+  bool is_known = true;        // false: the file does not tell it
+  bool has_limits = true;      // false: nor whether it is an estimate, and how good a one
+  bool is_incomplete = false;  // records are missing, of which the limits know nothing
 };
 
 // live, peak, allocated, calls: always these, in this order.
@@ -45,6 +46,7 @@ struct Judgement {
   std::string text;  // of the gate
   Verdict verdict = Verdict::kHolds;
   bool knows_error = true;  // false: of figures whose sampling error nobody knows
+  bool is_incomplete = false;
 };
 
 // Of JSON for programs.

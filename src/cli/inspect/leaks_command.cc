@@ -13,6 +13,7 @@
 #include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/inspect/leak_evidence.h"
+#include "cli/inspect/missing_records.h"
 #include "cli/open_traces.h"
 #include "cli/results/process_name.h"
 #include "cli/text_layout.h"
@@ -154,7 +155,7 @@ void PrintTable(const ChosenHeap& heap,
     text += RowOf(i + 1, leaks.stacks[i], leaks);
   if (leaks.stacks.size() > top)
     text += "      and " + std::to_string(leaks.stacks.size() - top) + " more\n";
-  for (const std::string& warning : heap.file->warnings)
+  for (const std::string& warning : WarningsOf(*heap.file))
     text += "  ! " + warning + "\n";
   PrintText(PrintableLines(text));
 }
@@ -205,7 +206,7 @@ void PrintJson(const ChosenHeap& heap, const Leaks& leaks, const LeakFilter& fil
                {"left_out_bytes", RoundedFigure(leaks.left_out)},
                {"suppressions", SuppressionsJson(filter)},
                {"stacks", Json::array()},
-               {"warnings", heap.file->warnings}};
+               {"warnings", WarningsOf(*heap.file)}};
   AddPid(*heap.profile, &json);
   for (const SuspectStack& suspect : leaks.stacks)
     json["stacks"].push_back(StackJson(suspect, leaks));

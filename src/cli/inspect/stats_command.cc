@@ -8,6 +8,7 @@
 #include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/inspect/figures.h"
+#include "cli/inspect/missing_records.h"
 #include "cli/inspect/opened_file.h"
 #include "cli/open_traces.h"
 #include "cli/results/process_name.h"
@@ -92,24 +93,28 @@ void PrintJson(const OpenedFile& file,
   for (const auto& process : file.processes)
     json["processes"].push_back(ProcessJson(file, process->profile()));
   json["thresholds"] = JudgementsJson(judgements);
-  json["warnings"] = file.warnings;
+  json["warnings"] = WarningsOf(file);
   PrintText(JsonText(json));
+}
+
+// What is behind the figure; "": it is exact.
+std::string LimitsText(const HeapFigure& figure) {
+  if (!figure.has_limits)
+    return "the file does not tell its sampling error";
+  const std::string text = figure.is_incomplete ? "(incomplete)" : "";
+  if (figure.value.high <= figure.value.low)
+    return text;
+  return "95 % between " + FormatFigure(figure.value.low, figure.unit) + " and " +
+         FormatFigure(figure.value.high, figure.unit) + (text.empty() ? "" : " ") + text;
 }
 
 std::string Row(const HeapFigure& figure) {
   if (!figure.is_known)
     return "  " + Pad(figure.title, 13) + "unknown\n";
-  const std::string limits =
-      !figure.has_limits ? "the file does not tell its sampling error"
-      : figure.value.high > figure.value.low
-          ? "95 % between " + FormatFigure(figure.value.low, figure.unit) + " and " +
-                FormatFigure(figure.value.high, figure.unit)
-          : "";
+  const std::string value = FormatFigure(figure.value.bytes, figure.unit);
+  const std::string limits = LimitsText(figure);
   return "  " + Pad(figure.title, 13) +
-         (limits.empty()
-              ? FormatFigure(figure.value.bytes, figure.unit)
-              : Pad(FormatFigure(figure.value.bytes, figure.unit), 12) + limits) +
-         "\n";
+         (limits.empty() ? value : Pad(value, 12) + limits) + "\n";
 }
 
 void PrintTable(const OpenedFile& file, const std::vector<HeapFigure>& figures) {
@@ -126,7 +131,7 @@ void PrintTable(const OpenedFile& file, const std::vector<HeapFigure>& figures) 
     if (const uint64_t value = quality.*figure.value; value != 0)
       text += "  " + Pad(figure.name, 24) + std::to_string(value) + "\n";
   }
-  for (const std::string& warning : file.warnings)
+  for (const std::string& warning : WarningsOf(file))
     text += "  ! " + warning + "\n";
   PrintText(PrintableLines(text));
 }
@@ -148,7 +153,8 @@ Result<int> RunStats(const StatsOptions& options) {
       if (figure.name == threshold.figure)
         judgements.push_back({.text = threshold.text,
                               .verdict = Judge(threshold, figure.value),
-                              .knows_error = figure.has_limits});
+                              .knows_error = figure.has_limits,
+                              .is_incomplete = figure.is_incomplete});
     }
   }
   if (options.json)
