@@ -89,13 +89,26 @@ Result<ImportReport> ImportTrace(ByteSource& source,
   return ImportReport{.bytes = read.bytes, .damage = std::move(read.damage)};
 }
 
+// Why a dump was empty was so far true. What came behind nobody knows.
+void ForgetReasons(TraceBuilder& builder) {
+  ImportedTrace& trace = builder.trace();
+  trace.is_cut = true;
+  const uint32_t first = trace.file_ends.empty() ? 0 : trace.file_ends.back();
+  for (ImportedDump& dump : trace.dumps) {
+    if (dump.upid >= first)
+      dump.reason = kNoId;
+  }
+}
+
 void AddFile(const std::string& path,
              const ImportReport& report,
              TraceBuilder& builder,
              std::vector<std::string>* warnings) {
-  if (!report.damage.empty())
+  if (!report.damage.empty()) {
     warnings->push_back(path + " is incomplete: " + report.damage +
                         "; what comes before is used");
+    ForgetReasons(builder);
+  }
   if (report.bad_records > 0)
     warnings->push_back(path + ": " + std::to_string(report.bad_records) +
                         (report.bad_records == 1

@@ -367,6 +367,7 @@ struct ImportedTrace {
   std::vector<ProcessEnd> process_ends;       // ours; in the recorder's order
   uint64_t process_end_bytes = 0;             // memory of all of them
   std::optional<RecordingEnd> recording_end;  // ours; without processes
+  bool is_cut = false;                        // a file of it has lost its end
   std::string trace_config;  // TraceConfig, serialized; of several files the first
   std::vector<ImportedSmaps> smaps;
   std::vector<ImportedPackage> packages;

@@ -153,6 +153,30 @@ class LostRecords(FilesTest):
             self.assertEqual(self.run_tool("stats", "--fail-if", "calls<3", lost).stderr, "", "they are counted")
 
 
+class CutFiles(FilesTest):
+    LOST = "the file is incomplete, and what could be read of it has no samples; copy it again, or record again"
+
+    def test_the_cut_is_the_reason_for_nothing(self):
+        whole = trace_of(("libc.malloc", {}, {"reason": "the program is statically linked"}))
+        for cut in (whole + b"\x0a\x7f\x08", trace_of(("libc.malloc", {"main": (1, 100, 0, 0)}, {}))[:-5]):
+            path, other = self.file("cut", cut), self.file("other.folded", b"main 1\n")
+            for arguments in (["show", path], ["stats", path], ["leaks", path], ["diff", path, other], ["diff", other, path],
+                              ["export", "--format", "csv", path]):
+                stderr = self.run_tool(*arguments, code=4).stderr
+                self.assertIn(self.LOST, stderr)
+                self.assertNotIn("linked", stderr)
+        self.assertIn("linked", self.run_tool("show", self.file("whole", whole), code=4).stderr)
+
+    def test_a_compressed_one(self):
+        path = self.file("cut.gz", gzip.compress(trace_of(("libc.malloc", {"main": (1, 100, 0, 0)}, {})))[:-40])
+        self.assertIn(self.LOST, self.run_tool("stats", path, code=4).stderr)
+
+    def test_what_is_left_is_told_with_the_cut(self):
+        path = self.file("cut", trace_of(("libc.malloc", {"main": (1, 100, 0, 0)}, {})) + b"\x0a\x7f\x08")
+        for arguments in (["show", path], ["stats", path], ["leaks", path], ["diff", path, path]):
+            self.assertIn("is incomplete: it ends in the middle of a packet; what comes before is used", self.run_tool(*arguments).stdout)
+
+
 class HeapsOfTwoFiles(FilesTest):
     EXACT = {"sampling_interval_bytes": 1, "orig_sampling_interval_bytes": 1}
 

@@ -83,6 +83,10 @@ std::string OpenedFile::ReasonForNothing() const {
   if (!trace().heap_graph.graphs.empty())
     return "it has Java heaps only; heap_profile hprof leaks, heap_profile report, "
            "heap_profile query and heap_profile traceconv java_heap_profile show them";
+  if (trace().is_cut)
+    return "the file is incomplete, and what could be read of it has no samples; copy it "
+           "again, "
+           "or record again";
   return processes.empty() ? "it has no heap profile"
                            : "no sample was taken of its processes' allocations";
 }

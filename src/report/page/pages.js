@@ -54,9 +54,10 @@ function problemsOf(report) {
 // Why there is nothing to see, and what to do.
 function emptyText(app) {
   const { moment } = app;
+  const lostEnd = app.report.warnings.find((text) => text.includes(" is incomplete: "));
   if (!moment)
-    return emptyCard("This file has no heap profile", "It holds no sample and no dump. Recordings are made with: heap_profile -- PROGRAM");
-  const reason = moment.dump.reason;
+    return emptyCard("This file has no heap profile", lostEnd || "It holds no sample and no dump. Recordings are made with: heap_profile -- PROGRAM");
+  const reason = moment.dump.reason || lostEnd;
   const isFiltered = app.wholeTree.total() > 0;
   const others = [...new Set([moment, ...app.moments])]
     .flatMap((other) => VIEWS.map((view) => ({ other, view, total: app.totalOf(other, view.key) })))
