@@ -177,6 +177,18 @@ class CutFiles(FilesTest):
             self.assertIn("is incomplete: it ends in the middle of a packet; what comes before is used", self.run_tool(*arguments).stdout)
 
 
+class MissedFunctions(FilesTest):
+    def test_are_noise_where_their_blocks_are_small(self):
+        exact = self.file("exact.pb.gz", pprof_of({"small": [16, 1150], "large": [1, 9000], "main": [1, 1 << 20]}, period=1))
+        sampled = self.file("sampled.pb.gz", pprof_of({"main": [1, 1 << 20]}))
+        rows = {row["name"]: row for row in self.json("diff", exact, sampled)["functions"]}
+        self.assertTrue(rows["small"]["is_noise"])
+        self.assertAlmostEqual(rows["small"]["error"], 3.7 * 4096, delta=200)
+        self.assertFalse(rows["large"]["is_noise"], "such a block is always sampled")
+        self.assertFalse(any(row["is_noise"] for row in self.json("diff", exact, self.file(
+            "all.pb.gz", pprof_of({"main": [1, 1 << 20]}, period=1)))["functions"]))
+
+
 class HeapsOfTwoFiles(FilesTest):
     EXACT = {"sampling_interval_bytes": 1, "orig_sampling_interval_bytes": 1}
 

@@ -42,19 +42,30 @@ void AddHeld(const ChosenHeap& chosen, Estimate Held::*side, HeldByFunction* hel
   }
 }
 
-std::vector<FunctionChange> ChangesOf(const HeldByFunction& held) {
+// Half of an interval. What has no sample may have been missed, unless the other side shows
+// that its blocks are too large for that.
+double ErrorOf(const Estimate& held, const Estimate& other, uint64_t interval) {
+  if (held.bytes != 0)
+    return kNormalQuantile * std::sqrt(std::max(0.0, held.bytes_variance));
+  const bool is_certain =
+      other.count > 0 && other.bytes / other.count >= static_cast<double>(interval);
+  return is_certain ? 0 : UpperLimit({}, interval);
+}
+
+std::vector<FunctionChange> ChangesOf(const HeldByFunction& held,
+                                      uint64_t interval_a,
+                                      uint64_t interval_b) {
   std::vector<FunctionChange> changes;
   for (const auto& [function, sums] : held) {
     if (sums.a.bytes == sums.b.bytes)
       continue;
     StackFunction named = function;
     named.label = sums.label;
-    const double variance =
-        std::max(0.0, sums.a.bytes_variance) + std::max(0.0, sums.b.bytes_variance);
     changes.push_back({.function = std::move(named),
                        .a = sums.a.bytes,
                        .b = sums.b.bytes,
-                       .error = kNormalQuantile * std::sqrt(variance)});
+                       .error = std::hypot(ErrorOf(sums.a, sums.b, interval_a),
+                                           ErrorOf(sums.b, sums.a, interval_b))});
   }
   std::stable_sort(changes.begin(), changes.end(), [](const auto& x, const auto& y) {
     return std::abs(x.b - x.a) > std::abs(y.b - y.a);
@@ -138,7 +149,8 @@ Comparison Compare(const ChosenHeap& a, const ChosenHeap& b) {
   HeldByFunction held;
   AddHeld(a, &Held::a, &held);
   AddHeld(b, &Held::b, &held);
-  comparison.functions = ChangesOf(held);
+  comparison.functions =
+      ChangesOf(held, a.heap->sampling_interval, b.heap->sampling_interval);
   comparison.error_is_known =
       a.heap->sampling_interval > 0 && b.heap->sampling_interval > 0;
   return comparison;
