@@ -70,6 +70,7 @@ Result<ImportReport> ImportFolded(ByteSource& source,
   ImportedDump dump;
   dump.upid = AddNamedProcess(FileName(name), builder);
   dump.heap_name = builder.Intern("folded");
+  dump.tells_allocated = false;
   builder.dumps().Begin(dump);
   std::string_view line;
   while (true) {

@@ -84,6 +84,7 @@ class PprofImporter {
       dump.start_ts = profile_.time_ns() - profile_.duration_ns();
     dump.sampling_interval = SamplingInterval();
     dump.original_sampling_interval = dump.sampling_interval;
+    dump.tells_allocated = HasTotal();
     builder_.dumps().Begin(dump);
   }
 
@@ -180,6 +181,10 @@ class PprofImporter {
     return true;
   }
 
+  bool HasTotal() const {
+    return figures_.alloc_size != kNoFigure || figures_.alloc_count != kNoFigure;
+  }
+
   int64_t ValueAt(size_t figure) const {
     constexpr int64_t kMax = int64_t{1} << 62;
     return figure == kNoFigure ? 0 : std::clamp(sample_.values[figure], -kMax, kMax);
@@ -188,13 +193,11 @@ class PprofImporter {
   // What was allocated, and what of it was freed. Without the former the live figures are
   // all there is.
   void AddFigures(uint32_t callsite) {
-    const bool has_total =
-        figures_.alloc_size != kNoFigure || figures_.alloc_count != kNoFigure;
     const bool has_live =
         figures_.live_size != kNoFigure || figures_.live_count != kNoFigure;
     const int64_t live_count = ValueAt(figures_.live_count);
     const int64_t live_size = ValueAt(figures_.live_size);
-    if (!has_total) {
+    if (!HasTotal()) {
       builder_.dumps().AddAllocation(callsite, live_count, live_size);
       return;
     }

@@ -99,19 +99,47 @@ void AddAllocator(const ImportedTrace& trace, Table* table) {
         }));
 }
 
+// Of heapprofd's own recordings; others' dumps have no counts, no peak and no quality.
+bool IsOurs(const ImportedDump& dump) {
+  return dump.quality != kNoId;
+}
+
+// No more than the rounding of many rows makes live size larger than the peak's. Dumps of
+// the peak have limits of the end only.
+std::optional<uint64_t> PeakSizeOf(const ImportedDump& dump, const DumpTotals& totals) {
+  if (!IsOurs(dump) && dump.peak_bytes == 0 && !dump.peak_ts)
+    return std::nullopt;
+  const int64_t live = dump.is_peak ? 0 : LiveSizeOf(dump, totals);
+  return std::max(dump.peak_bytes, static_cast<uint64_t>(std::max<int64_t>(live, 0)));
+}
+
 void AddHeapCounts(const std::vector<ImportedDump>& rows, Table* table) {
   for (const HeapCount& count : kHeapCounts)
     table->columns.push_back(NumberColumn(
-        count.column, [&rows, at = count.value](size_t row) { return rows[row].*at; }));
+        count.column, [&rows, at = count.value](size_t row) -> std::optional<uint64_t> {
+          if (!IsOurs(rows[row]) && rows[row].exact_alloc_calls == 0)
+            return std::nullopt;
+          return rows[row].*at;
+        }));
 }
 
-void AddLimits(const std::vector<ImportedDump>& rows, Table* table) {
+void AddLimits(const std::vector<ImportedDump>& rows,
+               const std::vector<DumpTotals>& totals,
+               Table* table) {
   const TableColumn columns[] = {
       NumberColumn("live_size_low", [&rows](size_t row) { return rows[row].live_low; }),
       NumberColumn("live_size_high", [&rows](size_t row) { return rows[row].live_high; }),
-      NumberColumn("peak_size", [&rows](size_t row) { return rows[row].peak_bytes; }),
+      NumberColumn(
+          "peak_size",
+          [&rows, &totals](size_t row) { return PeakSizeOf(rows[row], totals[row]); }),
       NumberColumn("peak_size_low", [&rows](size_t row) { return rows[row].peak_low; }),
-      NumberColumn("peak_size_high", [&rows](size_t row) { return rows[row].peak_high; }),
+      NumberColumn("peak_size_high",
+                   [&rows, &totals](size_t row) -> std::optional<uint64_t> {
+                     if (!rows[row].peak_high)
+                       return std::nullopt;
+                     return std::max(*rows[row].peak_high,
+                                     PeakSizeOf(rows[row], totals[row]).value_or(0));
+                   }),
       NumberColumn("peak_ts", [&rows](size_t row) { return rows[row].peak_ts; }),
       NumberColumn("idle_ts", [&rows](size_t row) { return rows[row].idle_ts; }),
       NumberColumn("idle_until_ts",
@@ -155,7 +183,7 @@ Table HeapDumpTable(const ImportedTrace& trace) {
                    [&totals](size_t row) { return totals[row].alloc_count; }),
   };
   AddHeapCounts(rows, &table);
-  AddLimits(rows, &table);
+  AddLimits(rows, totals, &table);
   AddDumpFlags(rows, &table);
   AddAllocator(trace, &table);
   return table;

@@ -262,8 +262,9 @@ struct ImportedDump : HeapCounts {
   bool buffer_overran = false;
   bool buffer_corrupted = false;
   bool hit_guardrail = false;
-  bool is_peak = false;      // dump_at_max
-  bool is_finalized = true;  // false: the end of its packets is missing
+  bool is_peak = false;         // dump_at_max
+  bool is_finalized = true;     // false: the end of its packets is missing
+  bool tells_allocated = true;  // false: what was freed before is not in it
   DumpStats stats;
   uint32_t quality = kNoId;          // ours: -> ImportedTrace::qualities
   std::optional<uint64_t> live_low;  // ours: 95 % limits of the whole heap, bytes
@@ -367,7 +368,7 @@ struct ImportedTrace {
   std::vector<ProcessEnd> process_ends;       // ours; in the recorder's order
   uint64_t process_end_bytes = 0;             // memory of all of them
   std::optional<RecordingEnd> recording_end;  // ours; without processes
-  bool is_cut = false;                        // a file of it has lost its end
+  bool is_cut = false;                        // a file of it could not be read to its end
   std::string trace_config;  // TraceConfig, serialized; of several files the first
   std::vector<ImportedSmaps> smaps;
   std::vector<ImportedPackage> packages;

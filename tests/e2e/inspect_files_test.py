@@ -177,6 +177,32 @@ class CutFiles(FilesTest):
             self.assertIn("is incomplete: it ends in the middle of a packet; what comes before is used", self.run_tool(*arguments).stdout)
 
 
+class UntoldFigures(FilesTest):
+    def files(self):
+        return (self.file("x.folded", b"main 37\n"), self.file("p.pb.gz", pprof_of({"main": [1, 37]}, period=1)))
+
+    def test_are_null(self):
+        for path in self.files():
+            stats = self.json("stats", path)
+            for key in ("peak_bytes", "alloc_bytes", "alloc_bytes_low", "alloc_calls"):
+                self.assertIsNone(stats[key], key)
+            (process,) = stats["processes"]
+            self.assertEqual((process["from_startup"], process["rss_kb"], process["quality"]["lost_records"]), (None, None, None))
+            self.assertNotIn("allocated", self.run_tool("show", path).stdout.splitlines()[3])
+            self.assertIn("does not tell allocated", self.run_tool("stats", "--fail-if", "allocated>1", path, code=2).stderr)
+        self.assertIsNone(self.json("stats", self.files()[0])["processes"][0]["heaps"][0]["sampling_interval"])
+
+    def test_and_null_in_sql(self):
+        for path in (*self.files(), self.file("t", trace_of(("libc.malloc", {"main": (1, 37, 0, 0)}, {})))):
+            rows = self.json("query", path, "select peak_size, peak_size_high, exact_alloc_size, exact_alloc_count from heap_dump")
+            self.assertEqual(set(rows[0].values()), {None})
+
+    def test_one_dump_has_no_growth(self):
+        path = self.file("t", trace_of(("libc.malloc", {"keep": (1, 37, 0, 0), "free": (1, 9, 1, 9)}, {})))
+        (stack,) = self.json("leaks", path)["stacks"]
+        self.assertIsNone(stack["growth_bytes"])
+
+
 class MissedFunctions(FilesTest):
     def test_are_noise_where_their_blocks_are_small(self):
         exact = self.file("exact.pb.gz", pprof_of({"small": [16, 1150], "large": [1, 9000], "main": [1, 1 << 20]}, period=1))
@@ -187,6 +213,16 @@ class MissedFunctions(FilesTest):
         self.assertFalse(rows["large"]["is_noise"], "such a block is always sampled")
         self.assertFalse(any(row["is_noise"] for row in self.json("diff", exact, self.file(
             "all.pb.gz", pprof_of({"main": [1, 1 << 20]}, period=1)))["functions"]))
+
+
+class RoundedRows(FilesTest):
+    def test_no_more_is_live_than_at_the_peak(self):
+        path = self.file("t", trace_of(("libc.malloc", {"main": (1, 51, 0, 0), "load": (1, 50, 0, 0)}, {
+            "sampling_interval_bytes": 4096, "peak_bytes": 100, "peak_low": 90, "peak_high": 100, "live_low": 10, "live_high": 200})))
+        self.assertEqual(self.json("query", path, "select peak_size, peak_size_high, live_size from heap_dump"),
+                         [{"peak_size": 101, "peak_size_high": 101, "live_size": 101}])
+        stats = self.json("stats", path)
+        self.assertEqual((stats["peak_bytes"], stats["peak_bytes_high"]), (101, 101))
 
 
 class HeapsOfTwoFiles(FilesTest):

@@ -42,13 +42,15 @@ class FigureSums {
     tells_end_ &= chosen.file->tells_end();
     peak_ = SumOf(peak_, heap.peak_total);
     tells_peak_ |= heap.peak_ns != 0;
+    tells_allocated_ &= heap.tells_allocated;
     has_limits_ &= heap.sampling_interval > 0;
     is_incomplete_ |= IsIncomplete(chosen.profile->quality);
     AddAllocated(heap);
   }
 
   std::vector<HeapFigure> Figures() const {
-    const bool tells_calls = calls_.bytes > 0 || allocated_.bytes <= 0;
+    const bool tells_calls =
+        tells_allocated_ && (calls_.bytes > 0 || allocated_.bytes <= 0);
     BoundedBytes end = end_;
     end.bytes = (end.low + end.high) / 2;
     return {
@@ -70,6 +72,7 @@ class FigureSums {
          .json_name = "alloc_bytes",
          .title = "allocated",
          .value = allocated_,
+         .is_known = tells_allocated_,
          .has_limits = has_limits_ || is_counted_,
          .is_incomplete = is_incomplete_ && !is_counted_},
         {.name = "calls",
@@ -104,6 +107,7 @@ class FigureSums {
   bool tells_peak_ = false;
   bool has_limits_ = true;
   bool is_incomplete_ = false;
+  bool tells_allocated_ = true;
   bool is_counted_ = true;  // all that was allocated
   bool knows_calls_error_ = true;
 };

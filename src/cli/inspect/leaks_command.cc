@@ -170,7 +170,8 @@ Json StackJson(const SuspectStack& suspect, const Leaks& leaks) {
   Json json = {{"evidence", EvidenceName(suspect.evidence)},
                {"live_bytes", RoundedFigure(suspect.live)},
                {"live_bytes_error", RoundedFigure(suspect.error)},
-               {"growth_bytes", std::llround(suspect.growth())},
+               {"growth_bytes",
+                leaks.dumps > 1 ? Json(std::llround(suspect.growth())) : Json()},
                {"live_bytes_by_dump", std::move(series)}};
   if (leaks.tells_frees)
     json["freed_bytes"] = RoundedFigure(std::max(0.0, suspect.allocated - suspect.live));

@@ -332,6 +332,7 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
   heap.original_sampling_interval = row.original_sampling_interval;
   heap.start_ns = Unsigned(row.start_ts.value_or(row.ts));
   heap.end_ns = Unsigned(row.ts);
+  heap.tells_allocated = row.tells_allocated;
   heap.peak_ns = Unsigned(row.peak_ts.value_or(0));
   heap.peak_total = PeakOf(row);
   heap.idle.was_asked_for = row.idle_unseen.has_value();
@@ -359,6 +360,10 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
     heap.certain_live = row.live_low ? static_cast<double>(*row.live_low) : live;
     heap.possible_live = row.live_high ? static_cast<double>(*row.live_high) : live;
   }
+  if (heap.peak_total.bytes > 0 && !row.is_peak) {  // but for the rounding of its rows
+    heap.peak_total.bytes = std::max(heap.peak_total.bytes, LiveTotal(heap).bytes);
+    heap.peak_total.high = std::max(heap.peak_total.high, heap.peak_total.bytes);
+  }
   return heap;
 }
 
@@ -379,8 +384,10 @@ void RestoredProfile::AddHeap(uint32_t dump) {
   profile_.hit_guardrail = row.hit_guardrail;
   if (row.client_error == static_cast<uint32_t>(ClientFault::kHitTimeout))
     profile_.client_fault = ClientFault::kHitTimeout;
-  if (row.quality != kNoId)
+  if (row.quality != kNoId) {
     profile_.quality = trace_.qualities[row.quality];
+    tells_quality_ = true;
+  }
   if (row.reason != kNoId)
     profile_.reason = std::string(trace_.Text(row.reason));
   if (row.allocator.name == kNoId)

@@ -46,6 +46,9 @@ class RestoredProfile {
 
   uint32_t upid() const { return upid_; }
 
+  // False: profile().quality means nothing.
+  bool tells_quality() const { return tells_quality_; }
+
   // What the recorder knew at the end; nullptr: the file does not tell.
   const ProcessEnd* end() const { return end_; }
 
@@ -69,6 +72,7 @@ class RestoredProfile {
   HeapSums& sums_;
   uint32_t upid_;
   const ProcessEnd* end_ = nullptr;
+  bool tells_quality_ = false;
   TargetProfile profile_;
   FlatMap<MappingId> mappings_;  // by the trace's rows
   FlatMap<FrameId> frames_;

@@ -56,28 +56,36 @@ std::vector<ChosenHeap> HeapsOf(const OpenedFile& file) {
   return heaps;
 }
 
+// null: 0 stands for what the file does not tell.
+Json Known(uint64_t figure) {
+  return figure == 0 ? Json() : Json(figure);
+}
+
 Json HeapJson(const ChosenHeap& chosen) {
   const HeapDump& heap = *chosen.heap;
   Json json = {{"heap", heap.heap_name},
-               {"sampling_interval", heap.sampling_interval},
+               {"sampling_interval", Known(heap.sampling_interval)},
                {"callsites", heap.callsites.size()}};
   for (const HeapFigure& figure : FiguresOf({&chosen, 1}))
     AddFigure(figure, &json);
   return json;
 }
 
-Json ProcessJson(const OpenedFile& file, const TargetProfile& profile) {
+Json ProcessJson(const OpenedFile& file, const RestoredProfile& process) {
+  const TargetProfile& profile = process.profile();
   Json heaps = Json::array();
   for (const HeapDump& heap : profile.heaps)
     heaps.push_back(HeapJson({&file, &profile, &heap}));
   Json quality = Json::object();
   for (const Figure& figure : kFigures)
-    quality[figure.name] = profile.quality.*figure.value;
-  Json json = {{"name", ProgramName(profile)},
-               {"from_startup", profile.from_startup},
-               {"rss_kb", profile.memory.rss_kib},
-               {"heaps", std::move(heaps)},
-               {"quality", std::move(quality)}};
+    quality[figure.name] =
+        process.tells_quality() ? Json(profile.quality.*figure.value) : Json();
+  Json json = {
+      {"name", ProgramName(profile)},
+      {"from_startup", profile.process.pid != 0 ? Json(profile.from_startup) : Json()},
+      {"rss_kb", Known(profile.memory.rss_kib)},
+      {"heaps", std::move(heaps)},
+      {"quality", std::move(quality)}};
   AddPid(profile, &json);
   return json;
 }
@@ -91,7 +99,7 @@ void PrintJson(const OpenedFile& file,
     AddFigure(figure, &json);
   json["processes"] = Json::array();
   for (const auto& process : file.processes)
-    json["processes"].push_back(ProcessJson(file, process->profile()));
+    json["processes"].push_back(ProcessJson(file, *process));
   json["thresholds"] = JudgementsJson(judgements);
   json["warnings"] = WarningsOf(file);
   PrintText(JsonText(json));

@@ -86,8 +86,11 @@ std::string FormatTemporary(const HeapDump& dump) {
   return ", " + FormatShare(std::min(temporary.count, calls), calls) + " temporary";
 }
 
-// Counted by the recorder; else as far as samples tell. Folded stacks tell no calls.
+// Counted by the recorder; else as far as samples tell, which may be no calls. "": nothing
+// is known but what is live.
 std::string FormatAllocated(const HeapDump& dump) {
+  if (!dump.tells_allocated)
+    return "";
   const Estimate allocated = AllocatedTotal(dump);
   if (allocated.count <= 0 && allocated.bytes > 0)
     return FormatBytes(allocated.bytes);
@@ -160,8 +163,10 @@ std::string FormatFigures(const ProcessResult& process,
                           const SummaryOptions& options) {
   const std::string peak = FormatPeak(process, dump, options);
   const std::string live = FormatLive(process, dump, options);
-  std::string text = FigureRow("live at end", live, peak, options) +
-                     FigureRow("allocated", FormatAllocated(dump), "", options);
+  const std::string allocated = FormatAllocated(dump);
+  std::string text = FigureRow("live at end", live, peak, options);
+  if (!allocated.empty())
+    text += FigureRow("allocated", allocated, "", options);
   const std::string spark = options.use_unicode ? Sparkline(process.history) : "";
   const std::string resident = FormatResident(process);
   if (!resident.empty() || !spark.empty())
