@@ -225,6 +225,40 @@ class RoundedRows(FilesTest):
         self.assertEqual((stats["peak_bytes"], stats["peak_bytes_high"]), (101, 101))
 
 
+class CallSites(FilesTest):
+    """What one line of a function frees hides nothing of what another one keeps."""
+
+    def profile(self, kept, freed, period=1):
+        """work() allocates at lines 10 (at two addresses) and 20 of demo.c."""
+        profile = pprof_pb2.Profile(period=period)
+        profile.string_table.extend(["", "count", "bytes", "space", "alloc_space", "space", "work", "main", "demo.c"])
+        profile.period_type.type, profile.period_type.unit = 3, 2
+        profile.sample_type.add(type=4, unit=2)
+        profile.sample_type.add(type=5, unit=2)
+        profile.function.add(id=1, name=6, filename=8)
+        profile.function.add(id=2, name=7, filename=8)
+        for id, (function, line) in enumerate([(1, 10), (1, 10), (1, 20), (2, 30)], 1):
+            profile.location.add(id=id, address=0x1000 + id).line.add(function_id=function, line=line)
+        for location, values in ((1, kept), (2, kept), (3, freed)):
+            profile.sample.add(location_id=[location, 4], value=values)
+        return self.file("p.pb.gz", gzip.compress(profile.SerializeToString()))
+
+    def test_what_one_keeps_is_found(self):
+        path = self.profile(kept=[100, 100], freed=[200, 0])
+        (stack,) = self.json("leaks", path)["stacks"]
+        self.assertEqual((stack["evidence"], stack["live_bytes"], stack["freed_bytes"], stack["place"]),
+                         ("nothing freed", 200, 0, "demo.c:10"))
+        self.assertRegex(self.run_tool("leaks", path).stdout, r"   1  nothing freed +200 B .* work  demo\.c:10\n      ← main")
+
+    def test_one_that_frees_is_none(self):
+        self.assertEqual(self.json("leaks", self.profile(kept=[100, 40], freed=[200, 0]))["stacks"], [])
+
+    def test_nor_is_a_single_sample(self):
+        self.assertEqual(self.json("leaks", self.profile(kept=[4096, 4096], freed=[8192, 0], period=4096))["stacks"], [])
+        (stack,) = self.json("leaks", self.profile(kept=[1 << 20, 1 << 20], freed=[8192, 0], period=4096))["stacks"]
+        self.assertEqual(stack["place"], "demo.c:10")
+
+
 class HeapsOfTwoFiles(FilesTest):
     EXACT = {"sampling_interval_bytes": 1, "orig_sampling_interval_bytes": 1}
 

@@ -4,8 +4,11 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
+#include <utility>
 
+#include "cli/inspect/call_sites.h"
 #include "profile/limits.h"
 #include "report/report_data.h"
 
@@ -14,56 +17,83 @@ namespace {
 
 using Stack = std::vector<StackFunction>;
 
+// What is summed together: all of a stack's functions, or of them one call site.
+using Key = std::pair<Stack, uint32_t>;
+
+constexpr uint32_t kWholeStack = kNoId;
+
 struct Sums {
   std::vector<double> series;
   CallsiteTotals last;
   BytesByAge ages{};  // at the last dump
+  std::string place;  // of a call site
 };
 
 class StackSums {
  public:
-  StackSums(const TargetProfile& profile, size_t dumps)
-      : names_(profile), dumps_(dumps) {}
+  // `split`: only these stacks, each call site for itself; nullptr: whole stacks.
+  StackSums(const TargetProfile& profile, size_t dumps, const std::set<Stack>* split)
+      : names_(profile), sites_(profile), dumps_(dumps), split_(split) {}
 
   void Add(const HeapDump& heap, size_t dump) {
-    for (const auto& [callsite, totals] : heap.callsites)
-      Find(callsite)->series[dump] += totals.live().bytes;
+    for (const auto& [callsite, totals] : heap.callsites) {
+      if (Sums* const sums = Find(callsite))
+        sums->series[dump] += totals.live().bytes;
+    }
     if (dump + 1 == dumps_)
       AddLast(heap);
   }
 
   bool tells_ages() const { return tells_ages_; }
 
-  const std::map<Stack, Sums>& sums() const { return sums_; }
+  const std::map<Key, Sums>& sums() const { return sums_; }
 
  private:
   void AddLast(const HeapDump& heap) {
     for (const auto& [callsite, totals] : heap.callsites) {
-      Sums& sums = *Find(callsite);
-      sums.last.allocated += totals.allocated;
-      sums.last.freed += totals.freed;
+      if (Sums* const sums = Find(callsite)) {
+        sums->last.allocated += totals.allocated;
+        sums->last.freed += totals.freed;
+      }
     }
     for (const ShapeRow& row : heap.shapes) {
-      if (row.kind != ShapeKind::kAge)
+      Sums* const sums = row.kind == ShapeKind::kAge ? Find(row.callsite) : nullptr;
+      if (sums == nullptr)
         continue;
       const size_t age = std::min<size_t>(row.log2, BytesByAge().size() - 1);
-      Find(row.callsite)->ages[age] += row.estimate.bytes;
+      sums->ages[age] += row.estimate.bytes;
       tells_ages_ = true;
     }
   }
 
+  // nullptr: it is not asked for.
   Sums* Find(CallsiteId callsite) {
     const auto [known, is_new] = by_callsite_.try_emplace(callsite, nullptr);
-    if (is_new) {
-      known->second = &sums_[names_.HolderStack(callsite)];
-      known->second->series.resize(dumps_, 0);
-    }
+    if (is_new)
+      known->second = Make(callsite);
     return known->second;
   }
 
+  Sums* Make(CallsiteId callsite) {
+    Stack stack = names_.HolderStack(callsite);
+    if (split_ != nullptr && !split_->contains(stack))
+      return nullptr;
+    const uint32_t site = split_ == nullptr ? kWholeStack : sites_.SiteOf(callsite);
+    Sums& sums = sums_[{std::move(stack), site}];
+    sums.series.resize(dumps_, 0);
+    if (split_ != nullptr && sums.place.empty()) {
+      const std::vector<StackNames::Position> shown = names_.Shown(callsite);
+      if (!shown.empty())
+        sums.place = sites_.PlaceOf(shown[0].frame, shown[0].line);
+    }
+    return &sums;
+  }
+
   StackNames names_;
+  CallSites sites_;
   size_t dumps_;
-  std::map<Stack, Sums> sums_;
+  const std::set<Stack>* split_;
+  std::map<Key, Sums> sums_;
   std::map<CallsiteId, Sums*> by_callsite_;
   bool tells_ages_ = false;
 };
@@ -160,56 +190,117 @@ std::optional<double> MedianAge(const BytesByAge& ages) {
   return std::nullopt;
 }
 
-Leaks FindLeaks(OpenedFile& file, const ChosenHeap& heap, LeakFilter* filter) {
-  RestoredProfile* const process = ProcessOf(file, heap);
-  const std::string name = heap.heap->heap_name;
-  const std::vector<uint32_t> dumps = DumpsOf(file, *process, name);
-  StackSums sums(process->profile(), dumps.size());
-  uint64_t end_ns = 0;
-  for (size_t i = 0; i < dumps.size(); ++i) {
-    const HeapDump dump = process->Restore(dumps[i]);
-    sums.Add(dump, i);
-    end_ns = dump.end_ns;
+namespace {
+
+bool IsKept(const Sums& sums) {
+  const Estimate live = sums.last.live();
+  return live.bytes > 0 && live.bytes >= sums.last.allocated.bytes;
+}
+
+// Half of the 95 % interval of what is live.
+double LiveError(const Sums& sums) {
+  return kNormalQuantile * std::sqrt(std::max(0.0, sums.last.live().bytes_variance));
+}
+
+class LeakFinder {
+ public:
+  LeakFinder(OpenedFile& file, const ChosenHeap& heap, LeakFilter* filter)
+      : process_(*ProcessOf(file, heap)),
+        dumps_(DumpsOf(file, process_, heap.heap->heap_name)),
+        last_(process_.Restore(dumps_.back())),
+        suppressor_(&filter->suppressions) {
+    const uint64_t begin_ns = std::min(process_.profile().process.start_ns, last_.end_ns);
+    newest_ns_ =
+        static_cast<double>(last_.end_ns - begin_ns) * filter->newest_percent / 100;
+    leaks_.dumps = dumps_.size();
   }
-  const uint64_t begin_ns = std::min(process->profile().process.start_ns, end_ns);
-  const double newest_ns =
-      static_cast<double>(end_ns - begin_ns) * filter->newest_percent / 100;
-  Leaks leaks;
-  leaks.dumps = dumps.size();
-  leaks.tells_ages = sums.tells_ages();
-  double allocated = 0;
-  for (const auto& [stack, sum] : sums.sums()) {
-    leaks.live += sum.last.live().bytes;
-    allocated += sum.last.allocated.bytes;
-  }
-  leaks.tells_frees = allocated > leaks.live;
-  Suppressor suppressor(&filter->suppressions);
-  for (const auto& [stack, sum] : sums.sums()) {
-    SuspectStack suspect;
-    suspect.live = sum.series.back();
-    if (suspect.live <= 0)
-      continue;
-    suspect.allocated = sum.last.allocated.bytes;
-    suspect.evidence = EvidenceOf(sum.series, suspect.allocated, leaks.tells_frees);
-    if (suspect.evidence == Evidence::kNone ||
-        suppressor.Suppress(stack, suspect.live) != nullptr)
-      continue;
-    suspect.too_new = std::min(suspect.live, YoungerBytes(sum.ages, newest_ns));
-    leaks.left_out += suspect.too_new;
-    if (suspect.settled() <= RoundingOf(sum.ages)) {
-      leaks.left_out += suspect.settled();
-      continue;
+
+  Leaks Find() {
+    StackSums whole(process_.profile(), dumps_.size(), nullptr);
+    AddEarlier(&whole);
+    whole.Add(last_, dumps_.size() - 1);
+    AddTotals(whole);
+    for (const auto& [key, sums] : whole.sums()) {
+      const Evidence evidence =
+          EvidenceOf(sums.series, sums.last.allocated.bytes, leaks_.tells_frees);
+      if (evidence != Evidence::kNone)
+        AddSuspect(key.first, sums, evidence);
+      else if (sums.series.back() > 0)
+        others_.insert(key.first);
     }
-    suspect.median_age_ns = MedianAge(sum.ages);
-    suspect.stack = stack;
-    suspect.series = sum.series;
-    suspect.error =
-        kNormalQuantile * std::sqrt(std::max(0.0, sum.last.live().bytes_variance));
-    leaks.stacks.push_back(std::move(suspect));
+    AddCallSites();
+    std::stable_sort(leaks_.stacks.begin(), leaks_.stacks.end(),
+                     [](const auto& a, const auto& b) { return RankOf(a) < RankOf(b); });
+    return std::move(leaks_);
   }
-  std::stable_sort(leaks.stacks.begin(), leaks.stacks.end(),
-                   [](const auto& a, const auto& b) { return RankOf(a) < RankOf(b); });
-  return leaks;
+
+ private:
+  void AddEarlier(StackSums* sums) {
+    for (size_t i = 0; i + 1 < dumps_.size(); ++i)
+      sums->Add(process_.Restore(dumps_[i]), i);
+  }
+
+  void AddTotals(const StackSums& whole) {
+    leaks_.tells_ages = whole.tells_ages();
+    double allocated = 0;
+    for (const auto& [key, sums] : whole.sums()) {
+      leaks_.live += sums.last.live().bytes;
+      allocated += sums.last.allocated.bytes;
+    }
+    leaks_.tells_frees = allocated > leaks_.live;
+  }
+
+  // Of stacks without evidence: what one line frees hides what another one keeps. Of few
+  // samples it is none.
+  void AddCallSites() {
+    StackSums sites(process_.profile(), dumps_.size(), &others_);
+    sites.Add(last_, dumps_.size() - 1);
+    if (!leaks_.tells_frees || std::ranges::none_of(sites.sums(), [](const auto& row) {
+          return IsKept(row.second);
+        }))
+      return;
+    AddEarlier(&sites);
+    for (const auto& [key, sums] : sites.sums()) {
+      if (IsKept(sums) && sums.last.live().bytes > LiveError(sums))
+        AddSuspect(key.first, sums,
+                   EvidenceOf(sums.series, sums.last.allocated.bytes, true));
+    }
+  }
+
+  void AddSuspect(const Stack& stack, const Sums& sums, Evidence evidence) {
+    SuspectStack suspect;
+    suspect.live = sums.series.back();
+    if (suspect.live <= 0 || suppressor_.Suppress(stack, suspect.live) != nullptr)
+      return;
+    suspect.allocated = sums.last.allocated.bytes;
+    suspect.evidence = evidence;
+    suspect.too_new = std::min(suspect.live, YoungerBytes(sums.ages, newest_ns_));
+    leaks_.left_out += suspect.too_new;
+    if (suspect.settled() <= RoundingOf(sums.ages)) {
+      leaks_.left_out += suspect.settled();
+      return;
+    }
+    suspect.median_age_ns = MedianAge(sums.ages);
+    suspect.stack = stack;
+    suspect.place = sums.place;
+    suspect.series = sums.series;
+    suspect.error = LiveError(sums);
+    leaks_.stacks.push_back(std::move(suspect));
+  }
+
+  RestoredProfile& process_;
+  std::vector<uint32_t> dumps_;
+  HeapDump last_;
+  Suppressor suppressor_;
+  double newest_ns_ = 0;
+  std::set<Stack> others_;  // with live bytes and no evidence
+  Leaks leaks_;
+};
+
+}  // namespace
+
+Leaks FindLeaks(OpenedFile& file, const ChosenHeap& heap, LeakFilter* filter) {
+  return LeakFinder(file, heap, filter).Find();
 }
 
 }  // namespace heapprofd

@@ -1,10 +1,12 @@
 // What may be leaks, with the report's meanings (src/report/page/leaks.js): stacks whose
-// memory grows from dump to dump, or is never freed.
+// memory grows from dump to dump, or is never freed; and of other stacks, which the report
+// does not tell, call sites of which nothing is freed.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "cli/inspect/comparison.h"
@@ -50,9 +52,11 @@ struct LeakFilter {
 struct SuspectStack {
   Evidence evidence = Evidence::kNone;
   std::vector<StackFunction> stack;  // the holder first
-  std::vector<double> series;        // live bytes by dump
-  double live = 0;                   // at the last one
-  double error = 0;                  // half of its 95 % interval
+  std::string
+      place;  // of the holder's call, where others of these functions free; else ""
+  std::vector<double> series;  // live bytes by dump
+  double live = 0;             // at the last one
+  double error = 0;            // half of its 95 % interval
   double allocated = 0;
   double too_new = 0;                   // of the live bytes, by LeakFilter
   std::optional<double> median_age_ns;  // of what is live

@@ -90,11 +90,12 @@ std::string RowOf(size_t rank, const SuspectStack& suspect, const Leaks& leaks) 
   const std::string growth = leaks.dumps > 1 ? (suspect.growth() < 0 ? "-" : "+") +
                                                    FormatBytes(std::abs(suspect.growth()))
                                              : "?";
-  std::string text = number + Pad(EvidenceName(suspect.evidence), 22) +
-                     Pad(FormatBytes(suspect.settled()), kLeakFigureWidth) +
-                     Pad(growth, kLeakFigureWidth) + Pad(freed, kLeakFigureWidth) +
-                     Pad(AgeText(suspect), kLeakFigureWidth) +
-                     Printable(suspect.stack[0].label) + "\n";
+  std::string text =
+      number + Pad(EvidenceName(suspect.evidence), 22) +
+      Pad(FormatBytes(suspect.settled()), kLeakFigureWidth) +
+      Pad(growth, kLeakFigureWidth) + Pad(freed, kLeakFigureWidth) +
+      Pad(AgeText(suspect), kLeakFigureWidth) + Printable(suspect.stack[0].label) +
+      (suspect.place.empty() ? "" : "  " + Printable(suspect.place)) + "\n";
   const std::string callers = Callers(suspect.stack);
   return callers.empty() ? text : text + "      " + callers + "\n";
 }
@@ -167,12 +168,12 @@ Json StackJson(const SuspectStack& suspect, const Leaks& leaks) {
   Json series = Json::array();
   for (const double live : suspect.series)
     series.push_back(RoundedFigure(live));
-  Json json = {{"evidence", EvidenceName(suspect.evidence)},
-               {"live_bytes", RoundedFigure(suspect.live)},
-               {"live_bytes_error", RoundedFigure(suspect.error)},
-               {"growth_bytes",
-                leaks.dumps > 1 ? Json(std::llround(suspect.growth())) : Json()},
-               {"live_bytes_by_dump", std::move(series)}};
+  Json json = {
+      {"evidence", EvidenceName(suspect.evidence)},
+      {"live_bytes", RoundedFigure(suspect.live)},
+      {"live_bytes_error", RoundedFigure(suspect.error)},
+      {"growth_bytes", leaks.dumps > 1 ? Json(std::llround(suspect.growth())) : Json()},
+      {"live_bytes_by_dump", std::move(series)}};
   if (leaks.tells_frees)
     json["freed_bytes"] = RoundedFigure(std::max(0.0, suspect.allocated - suspect.live));
   else
@@ -182,6 +183,7 @@ Json StackJson(const SuspectStack& suspect, const Leaks& leaks) {
     json["median_age_ms"] = RoundedFigure(*suspect.median_age_ns / 1e6);
   else
     json["median_age_ms"] = nullptr;
+  json["place"] = suspect.place.empty() ? Json() : Json(suspect.place);
   json["stack"] = std::move(functions);
   return json;
 }
