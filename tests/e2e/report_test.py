@@ -1075,6 +1075,17 @@ class BrowserTest(WithPage, WithRecording):
         text = self.page.evaluate("document.getElementById('page').textContent")
         self.assertIn("2 more dumps have no call tree here: heap_profile query has all.", text)
 
+    def test_of_a_cut_file_the_cut_is_the_reason_for_nothing(self):
+        file, page = self.textproto("packet { trusted_packet_sequence_id: 2 sequence_flags: 1 profile_packet { process_dumps { "
+                                    "pid: 7 heap_name: 'libc.malloc' reason: 'it is statically linked' } } }", "cut")
+        file.write_bytes(file.read_bytes() + b"\x0a\x7f")
+        report(file, page)
+        self.open(page, "#page=flame")
+        text = self.page.evaluate("document.getElementById('page').textContent")
+        self.assertIn("is incomplete: it ends in the middle of a packet; what comes before is used", text)
+        self.assertNotIn("statically", text)
+        self.assertNotIn("Record again with a smaller one", text)
+
     def test_evidence_of_leaks_needs_dumps_and_frees(self):
         self.open(self.folded("main;load 70\n"), "#page=leaks")
         text = self.page.evaluate("document.getElementById('page').textContent")
