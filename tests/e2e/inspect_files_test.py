@@ -214,6 +214,14 @@ class MissedFunctions(FilesTest):
         self.assertFalse(any(row["is_noise"] for row in self.json("diff", exact, self.file(
             "all.pb.gz", pprof_of({"main": [1, 1 << 20]}, period=1)))["functions"]))
 
+    def test_perfettos_counts_show_no_sizes(self):
+        fields = {"sampling_interval_bytes": 4096, "orig_sampling_interval_bytes": 4096}
+        main, few = (256, 1 << 20, 0, 0), (1, 4096, 0, 0)
+        a = self.file("a", trace_of(("libc.malloc", {"main": main, "few": few}, fields)))
+        b = self.file("b", trace_of(("libc.malloc", {"main": main}, fields)))
+        (row,) = self.json("diff", a, b)["functions"]
+        self.assertTrue(row["is_noise"])
+
 
 class RoundedRows(FilesTest):
     def test_no_more_is_live_than_at_the_peak(self):

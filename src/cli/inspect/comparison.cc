@@ -18,6 +18,15 @@ bool NamesHeap(const ChosenHeap& chosen) {
   return chosen.profile->process.pid != 0 && chosen.heap->heap_name != "unknown";
 }
 
+std::set<std::string> NamesOf(const OpenedFile& file) {
+  std::set<std::string> names;
+  for (const auto& process : file.processes) {
+    for (const HeapDump& heap : process->profile().heaps)
+      names.insert(heap.heap_name);
+  }
+  return names;
+}
+
 double SizeOf(const HeapDump& heap) {
   return std::max(heap.peak_total.bytes, LiveTotal(heap).bytes);
 }
@@ -43,12 +52,14 @@ void AddHeld(const ChosenHeap& chosen, Estimate Held::*side, HeldByFunction* hel
 }
 
 // Half of an interval. What has no sample may have been missed, unless the other side shows
-// that its blocks are too large for that.
+// that its blocks are too large for that; Perfetto's counts, which are of samples, do not,
+// and have the errors of small blocks.
 double ErrorOf(const Estimate& held, const Estimate& other, uint64_t interval) {
   if (held.bytes != 0)
     return kNormalQuantile * std::sqrt(std::max(0.0, held.bytes_variance));
-  const bool is_certain =
-      other.count > 0 && other.bytes / other.count >= static_cast<double>(interval);
+  const double weight = static_cast<double>(interval);
+  const bool is_certain = other.count > 0 && other.bytes / other.count >= weight &&
+                          other.bytes_variance <= other.bytes * weight / 2;
   return is_certain ? 0 : UpperLimit({}, interval);
 }
 
@@ -99,34 +110,31 @@ ChosenHeap LargestHeap(const OpenedFile& file,
 }
 
 std::optional<HeapPair> ComparableHeaps(const OpenedFile& a, const OpenedFile& b) {
-  std::optional<HeapPair> pair;
+  const std::set<std::string> names = NamesOf(b);
+  ChosenHeap common{.file = &a};
   for (const auto& process : a.processes) {
     for (const HeapDump& heap : process->profile().heaps) {
-      const ChosenHeap other = LargestHeap(b, heap.heap_name);
-      if (other.heap->heap_name == heap.heap_name &&
-          (!pair || SizeOf(heap) > SizeOf(*pair->a.heap)))
-        pair = {{&a, &process->profile(), &heap}, other};
+      if (!names.contains(heap.heap_name) ||
+          (common.heap != nullptr && SizeOf(heap) <= SizeOf(*common.heap)))
+        continue;
+      common.profile = &process->profile();
+      common.heap = &heap;
     }
   }
-  if (pair)
-    return pair;
+  if (common.heap != nullptr)
+    return HeapPair{common, LargestHeap(b, common.heap->heap_name)};
   const HeapPair largest{LargestHeap(a, ""), LargestHeap(b, "")};
   return NamesHeap(largest.a) && NamesHeap(largest.b) ? std::nullopt
                                                       : std::optional(largest);
 }
 
 std::string HeapNamesOf(const OpenedFile& file) {
-  std::set<std::string> names;
-  for (const auto& process : file.processes) {
-    for (const HeapDump& heap : process->profile().heaps)
-      names.insert(Printable(heap.heap_name));
-  }
   std::string text;
   size_t listed = 0;
-  for (const std::string& name : names) {
+  for (const std::string& name : NamesOf(file)) {
     if (listed++ == kMostHeapNames)
       return text + ", ...";
-    text += (text.empty() ? "" : ", ") + name;
+    text += (text.empty() ? "" : ", ") + Printable(name);
   }
   return text;
 }
