@@ -103,6 +103,12 @@ class SampledFiles(FilesTest):
             self.assertEqual(stats[name], figure)
             self.assertAlmostEqual(stats[name + "_high"] - stats[name], 1.96 * error, delta=0.2 * error)
 
+    def test_without_counts_the_error_is_the_largest_there_is(self):
+        path = self.file("p.pb.gz", pprof_of({"main": [1 << 20, 0]}, types=("alloc_space", "space")))
+        stats = self.json("stats", path)
+        self.assertAlmostEqual(stats["alloc_bytes_low"], (1 << 20) - 1.96 * 65536, delta=8000)
+        self.assertEqual((stats["alloc_calls"], stats["alloc_calls_low"]), (None, None))
+
     def test_large_blocks_and_all_blocks_have_none(self):
         for profile in (pprof_of({"main": [2, 2 << 20]}), pprof_of({"main": [16384, 1 << 20]}, period=1)):
             stats = self.json("stats", self.file("p.pb.gz", profile))

@@ -89,7 +89,8 @@ class FigureSums {
  private:
   void AddAllocated(const HeapDump& heap) {
     const Estimate sum = AllocatedTotal(heap);
-    const bool is_counted = heap.exact_alloc_calls > 0 || sum.count <= 0;
+    const bool is_nothing = sum.count <= 0 && sum.bytes <= 0;
+    const bool is_counted = heap.exact_alloc_calls > 0 || is_nothing;
     const bool is_exact = is_counted || heap.sampling_interval <= 1;
     is_counted_ &= is_counted;
     knows_calls_error_ &= is_exact || sum.count_variance > 0;
