@@ -173,6 +173,11 @@ class CutFiles(FilesTest):
                 self.assertNotIn("linked", stderr)
         self.assertIn("linked", self.run_tool("show", self.file("whole", whole), code=4).stderr)
 
+    def test_one_that_ends_between_packets(self):
+        fields = {"reason": "the program is statically linked", "quality": {"samples": 0}}
+        path = self.file("cut", trace_of(("libc.malloc", {}, fields)))
+        self.assertIn(self.LOST, self.run_tool("show", path, code=4).stderr)
+
     def test_a_compressed_one(self):
         path = self.file("cut.gz", gzip.compress(trace_of(("libc.malloc", {"main": (1, 100, 0, 0)}, {})))[:-40])
         self.assertIn(self.LOST, self.run_tool("stats", path, code=4).stderr)
