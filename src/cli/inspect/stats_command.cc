@@ -109,11 +109,11 @@ void PrintJson(const OpenedFile& file,
 std::string LimitsText(const HeapFigure& figure) {
   if (!figure.has_limits)
     return "the file does not tell its sampling error";
-  const std::string text = figure.is_incomplete ? "(incomplete)" : "";
+  std::string lack = figure.is_incomplete ? "(incomplete)" : "";
   if (figure.value.high <= figure.value.low)
-    return text;
+    return lack;
   return "95 % between " + FormatFigure(figure.value.low, figure.unit) + " and " +
-         FormatFigure(figure.value.high, figure.unit) + (text.empty() ? "" : " ") + text;
+         FormatFigure(figure.value.high, figure.unit) + (lack.empty() ? "" : " ") + lack;
 }
 
 std::string Row(const HeapFigure& figure) {
