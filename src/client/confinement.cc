@@ -23,10 +23,10 @@ void Nap(long nanoseconds) {
 }
 
 // In a forked child the memory is still the parent's, which is where it belongs.
-void CountConfinedChildren(int count) {
+void CountUnprofiled(std::atomic<uint32_t> RingHeader::*counter, int count) {
   if (g_session.memory.load(std::memory_order_acquire) != nullptr)
-    g_session.client()->ring.confined_children.fetch_add(static_cast<uint32_t>(count),
-                                                         std::memory_order_relaxed);
+    (g_session.client()->ring.*counter)
+        .fetch_add(static_cast<uint32_t>(count), std::memory_order_relaxed);
 }
 
 }  // namespace heapprofd

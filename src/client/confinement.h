@@ -10,6 +10,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "wire/shared_memory.h"
+
 namespace heapprofd {
 
 extern constinit std::atomic<uint32_t> g_is_confined;
@@ -29,7 +31,8 @@ inline bool IsConfined() {
 // Waits about this long (ns, a few milliseconds at most).
 void Nap(long nanoseconds);
 
-// This process has begun so many things that cannot be profiled because it is confined.
-void CountConfinedChildren(int count);
+// This process has begun so many things that cannot be profiled, for the reason that the
+// counter stands for.
+void CountUnprofiled(std::atomic<uint32_t> RingHeader::*counter, int count);
 
 }  // namespace heapprofd

@@ -145,8 +145,9 @@ HPD_COLD void Initialize() {
     if (rt::Syscall(SYS_gettid) == pid)
       g_session.layout.Discover(rt::ThreadPointer(), pid);
     const bool is_connected =
-        has_variable ? Connect(g_session, ClientOrigin::kStartup)
-                     : JoinService(/*was_dormant=*/false) || WaitForService();
+        has_variable
+            ? Connect(g_session, ClientOrigin::kStartup) == ConnectResult::kConnected
+            : JoinService(/*was_dormant=*/false) || WaitForService();
     if (is_connected) {
       g_session.number.store(1, std::memory_order_relaxed);
       BecomeActive();
@@ -237,8 +238,9 @@ HPD_COLD void HandleFork() {
     return;
   }
   if (!kIsAttached && IsConfined())  // it is counted, and cannot be recorded
-    CountConfinedChildren(1);
+    CountUnprofiled(&RingHeader::confined_children, 1);
   t_slot = BeginCounting();
+  g_session.is_out_of_reach.store(false, std::memory_order_relaxed);
   g_session.join.Release();
   g_session.state.store(SessionState::kForkPending, std::memory_order_release);
   g_wiped.active.store(1, std::memory_order_release);
@@ -268,25 +270,49 @@ bool MayJoin() {
 #ifdef HPD_FLAT_CLIENT
   return HasOwnFiles();
 #else
-  return !IsConfined();
+  return !IsConfined() && (!g_session.is_out_of_reach.load(std::memory_order_relaxed) ||
+                           IsSessionOver(g_session.engine()->control));
 #endif
 }
 
+enum class JoinResult : uint8_t {
+  kJoined,
+  kOutOfReach,  // the session goes on, and this process cannot ask for its own
+  kDeclined,
+};
+
+#ifndef HPD_FLAT_CLIENT
+// It is counted, and cannot be recorded. Once: a process that could not ask does not try
+// at each of its samples.
+JoinResult StayOutOfReach(ConnectResult why) {
+  g_session.is_out_of_reach.store(true, std::memory_order_relaxed);
+  CountUnprofiled(why == ConnectResult::kUnreached
+                      ? &RingHeader::unreached_children
+                      : &RingHeader::children_without_descriptor,
+                  1);
+  return JoinResult::kOutOfReach;
+}
+#endif
+
 // Of the engine that the process must ask, or that has brought the files already.
-bool JoinOwnSession() {
+JoinResult JoinOwnSession() {
 #ifdef HPD_FLAT_CLIENT
   EndCounting();
   BeginOwnSession();
-  return true;
+  return JoinResult::kJoined;
 #else
   SessionMemory* parents_memory = g_session.memory.load(std::memory_order_relaxed);
-  const bool is_connected = Connect(g_session, ClientOrigin::kForkChild);
+  const ConnectResult result = Connect(g_session, ClientOrigin::kForkChild);
+  if ((result == ConnectResult::kUnreached || result == ConnectResult::kNoDescriptor) &&
+      !IsSessionOver(parents_memory->engine->control))
+    return StayOutOfReach(result);
+  const bool is_connected = result == ConnectResult::kConnected;
   if (is_connected) {
     EndCounting();
     g_session.left_memory = parents_memory;
   }
   RetireClient(*parents_memory);
-  return is_connected;
+  return is_connected ? JoinResult::kJoined : JoinResult::kDeclined;
 #endif
 }
 
@@ -389,7 +415,13 @@ HPD_COLD ThreadSlot* LeaveForkPending() {
     g_session.join.Release();
     return EnterSession();
   }
-  if (!JoinOwnSession()) {
+  const JoinResult result = JoinOwnSession();
+  if (result == JoinResult::kOutOfReach) {
+    g_session.state.store(SessionState::kForkPending, std::memory_order_release);
+    g_session.join.Release();
+    return nullptr;
+  }
+  if (result == JoinResult::kDeclined) {
     g_session.state.store(SessionState::kChanging, std::memory_order_release);
     BecomeDormant();
     g_session.join.Release();

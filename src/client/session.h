@@ -4,6 +4,7 @@
 //   kInitializing -no engine, declined-> kDormant
 //   kActive -fork, in the child-> kForkPending -first sample-> kJoining
 //   kJoining -Welcome-> kActive (own session), -declined-> kDormant
+//   kJoining -the engine cannot be asked-> kForkPending, for good
 //   kForkPending -not followed-> kDormant
 //   kActive -over-> kChanging -> kDormant
 //   kDormant -a service has begun a session-> kChanging
@@ -74,6 +75,7 @@ struct ClientSession {
                                          // nullptr: it has a session, or never was one
   ForkSlot spare_fork_slot;  // for a child for which there is none in that block
   std::atomic<bool> is_fork_block_full;  // when a thread of this process looked there
+  std::atomic<bool> is_out_of_reach;     // it has asked for a session and nobody heard it
   JoinClaim join;                        // of the thread that asks for a session
   SessionMemory* left_memory;        // an ancestor's; other threads may still look at it
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames

@@ -42,8 +42,8 @@ class ProgramWatch {
               const std::string& detail,
               UnrecordedReason reason);
 
-  // `count` more programs that will not report. `name`: theirs, or with kConfined that of
-  // the program that has begun them.
+  // `count` more programs that will not report. `name`: theirs, or that of the program
+  // that has begun them and has counted them.
   void Count(const std::string& name, UnrecordedReason reason, uint64_t count);
 
   // Groups with at least one program, in the order of the reasons.

@@ -20,9 +20,11 @@ enum class UnrecordedReason : uint8_t {
   kConfined,            // a seccomp filter might have killed it for reporting
   kNoSpace,             // it could not map the memory that it was given
   kNotLoaded,           // none of these is known
+  kOutOfReach,          // the engine's socket is not there for it, or not allowed
+  kNoDescriptor,        // it had none left to ask the engine with
 };
 
-inline constexpr size_t kUnrecordedReasons = 10;
+inline constexpr size_t kUnrecordedReasons = 12;
 
 struct UnrecordedPrograms {
   UnrecordedReason reason = UnrecordedReason::kNotLoaded;

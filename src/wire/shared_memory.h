@@ -157,6 +157,10 @@ struct RingHeader {
       children_without_slot;              // of these, those that have no slot either
   std::atomic<uint64_t> unsampled_calls;  // what a forked child has brought along in its
   std::atomic<uint64_t> unsampled_bytes;  // counts and could not sample
+  // That could not ask: the engine's socket is not there for them, or they have no
+  // descriptor left.
+  std::atomic<uint32_t> unreached_children;
+  std::atomic<uint32_t> children_without_descriptor;
 };
 
 enum class ClientError : uint32_t {

@@ -135,6 +135,32 @@ class Environment(unittest.TestCase):
                 note = "1 program was not recorded ({}): begun under a seccomp filter".format(program("confined"))
                 self.assertEqual(result.stderr.count(note), missed, result.stderr)
 
+    def assert_counted_and_named(self, result, reason):
+        self.assertEqual(result.exit_code, 0, result.stderr)
+        self.assertIn("1 forked child that took no sample: allocated 97.7 KiB in 100 calls, counted", result.stderr)
+        self.assertIn(f"! 1 program was not recorded ({program('out_of_reach')}): {reason}", result.stderr)
+
+    def test_forked_children_without_a_descriptor_are_counted_on(self):
+        result = run([program("out_of_reach"), "files"], ["-i", "1"])
+        self.assert_counted_and_named(result, "without a file descriptor left to ask the profiler with")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change a process's root")
+    def test_forked_children_in_another_root_are_counted_on(self):
+        with tempfile.TemporaryDirectory() as jail:
+            result = run([program("out_of_reach"), "folder", jail], ["-i", "1"])
+        self.assert_counted_and_named(result, "begun where the profiler's socket is not there or not allowed")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change a process's root")
+    def test_programs_in_another_root_are_named_as_unrecorded(self):
+        with tempfile.TemporaryDirectory() as jail:
+            shutil.copy(program("static_hello"), os.path.join(jail, "hello"))
+            for command in [[program("out_of_reach"), "folder", jail, "/hello"], ["chroot", jail, "/hello"]]:
+                with self.subTest(command[0]):
+                    result = run(command, ["-i", "1"])
+                    self.assertEqual((result.exit_code, result.stdout), (3, "static ok\n"), result.stderr)
+                    self.assertIn(f"! 1 program was not recorded ({command[0]}): begun where the profiler's socket is not "
+                                  "there or not allowed", result.stderr)
+
     @unittest.skipIf(os.environ.get("SANITIZE"), "the sanitizers need descriptors of their own")
     def test_a_limit_on_open_files_that_stops_the_profiler_is_told(self):
         reasons = set()

@@ -35,6 +35,14 @@ const char* TextOf(UnrecordedReason reason) {
       return "no buffer was mapped: they ended before, or no address space was left "
              "for it; if they ran on, raise their ulimit -v, or use a smaller "
              "--shmem-size";
+    case UnrecordedReason::kOutOfReach:
+      return "begun where the profiler's socket is not there or not allowed (in a "
+             "chroot, "
+             "in a mount name space of their own, or as another user); use -p or -n, "
+             "which need none";
+    case UnrecordedReason::kNoDescriptor:
+      return "without a file descriptor left to ask the profiler with; raise their "
+             "ulimit -n";
     case UnrecordedReason::kNotLoaded:
       break;
   }

@@ -42,6 +42,14 @@ TEST(UnrecordedTextTest, EveryReasonHasItsOwnWordsAndARemedy) {
   EXPECT_EQ(line_of(UnrecordedReason::kDeclined),
             "1 program was not recorded (x): the profiler could not take them on; the "
             "brackets say why");
+  EXPECT_EQ(
+      line_of(UnrecordedReason::kOutOfReach),
+      "1 program was not recorded (x): begun where the profiler's socket is not "
+      "there or not allowed (in a chroot, in a mount name space of their own, or as "
+      "another user); use -p or -n, which need none");
+  EXPECT_EQ(line_of(UnrecordedReason::kNoDescriptor),
+            "1 program was not recorded (x): without a file descriptor left to ask the "
+            "profiler with; raise their ulimit -n");
   for (size_t i = 0; i < lines.size(); ++i) {
     EXPECT_NE(lines[i].find("; "), std::string::npos) << lines[i];
     for (size_t j = 0; j < i; ++j)

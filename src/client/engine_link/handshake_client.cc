@@ -226,19 +226,36 @@ bool MapSession(ClientSession& session, const Welcome& welcome, const int fds[2]
   return true;
 }
 
-bool ConnectTo(const ClientSession& session, long fd) {
+constexpr long kNoEntry = -2;                // ENOENT
+constexpr long kNoPermission = -13;          // EACCES
+constexpr long kNoDirectory = -20;           // ENOTDIR
+constexpr long kNoDescriptorAnywhere = -23;  // ENFILE
+constexpr long kNoDescriptor = -24;          // EMFILE
+
+ConnectResult WhyNoSocket(long error) {
+  return error == kNoDescriptor || error == kNoDescriptorAnywhere
+             ? ConnectResult::kNoDescriptor
+             : ConnectResult::kFailed;
+}
+
+ConnectResult ConnectTo(const ClientSession& session, long fd) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   static_assert(sizeof(address.sun_path) == sizeof(session.socket_path));
   memcpy(address.sun_path, session.socket_path, sizeof(address.sun_path));
-  if (rt::IsError(rt::Syscall(SYS_connect, fd, rt::ToArg(&address), sizeof(address))))
-    return false;
+  const long result = rt::Syscall(SYS_connect, fd, rt::ToArg(&address), sizeof(address));
+  if (result == kNoEntry || result == kNoPermission || result == kNoDirectory)
+    return ConnectResult::kUnreached;
+  if (rt::IsError(result))
+    return ConnectResult::kFailed;
   // A socket of another user's at this place: not to be trusted with our memory.
   ucred peer{};
   socklen_t length = sizeof(peer);
-  return !rt::IsError(rt::Syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED,
-                                  rt::ToArg(&peer), rt::ToArg(&length))) &&
-         (peer.uid == 0 || static_cast<long>(peer.uid) == rt::Syscall(SYS_geteuid));
+  const bool is_trusted =
+      !rt::IsError(rt::Syscall(SYS_getsockopt, fd, SOL_SOCKET, SO_PEERCRED,
+                               rt::ToArg(&peer), rt::ToArg(&length))) &&
+      (peer.uid == 0 || static_cast<long>(peer.uid) == rt::Syscall(SYS_geteuid));
+  return is_trusted ? ConnectResult::kConnected : ConnectResult::kFailed;
 }
 
 }  // namespace
@@ -267,15 +284,16 @@ bool IsProfilingForbidden() {
   return text != nullptr && *text == 0;
 }
 
-bool Connect(ClientSession& session, ClientOrigin origin) {
+ConnectResult Connect(ClientSession& session, ClientOrigin origin) {
   const Socket socket(rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (socket.fd() < 0)
-    return false;
+    return WhyNoSocket(socket.fd());
   Deadline deadline;
   deadline.Limit(socket.fd());
-  if (!ConnectTo(session, socket.fd())) {
+  const ConnectResult result = ConnectTo(session, socket.fd());
+  if (result != ConnectResult::kConnected) {
     g_was_left_waiting.store(deadline.IsOver());
-    return false;
+    return result;
   }
   const Hello hello{.magic = kHandshakeMagic,
                     .version = kWireVersion,
@@ -288,7 +306,8 @@ bool Connect(ClientSession& session, ClientOrigin origin) {
   g_was_left_waiting.store(!welcomed && deadline.IsOver());
   const Socket engine_file(fds[0]);
   const Socket client_file(fds[1]);
-  return welcomed && MapSession(session, welcome, fds);
+  return welcomed && MapSession(session, welcome, fds) ? ConnectResult::kConnected
+                                                       : ConnectResult::kFailed;
 }
 
 namespace {
@@ -316,13 +335,17 @@ void Retire(ClientSession& session) {
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-void SendExecNotice(const ClientSession& session, const ExecNotice& notice) {
+ConnectResult SendExecNotice(const ClientSession& session, const ExecNotice& notice) {
   // An engine that is stopped or busy does not hold up the program.
   const Socket socket(
       rt::Syscall(SYS_socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (socket.fd() >= 0 && ConnectTo(session, socket.fd()))
+  if (socket.fd() < 0)
+    return WhyNoSocket(socket.fd());
+  const ConnectResult result = ConnectTo(session, socket.fd());
+  if (result == ConnectResult::kConnected)
     rt::Syscall(SYS_sendto, socket.fd(), rt::ToArg(&notice), sizeof(notice),
                 MSG_NOSIGNAL);
+  return result;
 }
 
 void Unmap(SessionMemory* memory) {

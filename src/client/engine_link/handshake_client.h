@@ -16,9 +16,15 @@ bool ReadSessionVariable(ClientSession& session);
 // The session variable is there, and empty.
 bool IsProfilingForbidden();
 
-// False: no engine, it declined, or memory could not be mapped; then nothing is left
-// behind.
-bool Connect(ClientSession& session, ClientOrigin origin);
+enum class ConnectResult : uint32_t {
+  kConnected,
+  kNoDescriptor,  // there is none left for a socket
+  kUnreached,     // the engine's socket is not there for this process, or not allowed
+  kFailed,        // no engine, it declined, or memory could not be mapped
+};
+
+// Nothing is left behind where there is no connection.
+ConnectResult Connect(ClientSession& session, ClientOrigin origin);
 
 // Replaces the mappings of a session that is over, or the parent process's, by memory of
 // nobody's: a thread may still be in the middle of a record there.
@@ -28,7 +34,7 @@ void Retire(ClientSession& session);
 const char* FindVariable(const char* name);
 
 // Says so, if there is an engine to hear it; waits for nothing.
-void SendExecNotice(const ClientSession& session, const ExecNotice& notice);
+ConnectResult SendExecNotice(const ClientSession& session, const ExecNotice& notice);
 
 // What a forked child has inherited of its parent's ring, but for the slots in which its
 // threads may still count.

@@ -160,7 +160,7 @@ bool JoinPlace(ServicePlace& place, ClientOrigin origin) {
     place.seen.store(wake->generation.load(std::memory_order_acquire),
                      std::memory_order_relaxed);
   memcpy(g_session.socket_path, place.socket_path, sizeof(place.socket_path));
-  const bool is_joined = Connect(g_session, origin);
+  const bool is_joined = Connect(g_session, origin) == ConnectResult::kConnected;
   // The socket can be there before its service: who is asked then starts, and makes the
   // page.
   if (wake == nullptr)

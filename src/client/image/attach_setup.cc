@@ -67,8 +67,8 @@ FlatThread& FindFlatThread(uint64_t thread_pointer) {
 // An attached client is begun by HpdSetup below, never by a hook, and has no socket.
 const bool g_hooks_malloc = true;
 
-bool Connect(ClientSession&, ClientOrigin) {
-  return false;
+ConnectResult Connect(ClientSession&, ClientOrigin) {
+  return ConnectResult::kFailed;
 }
 
 void Retire(ClientSession&) {}

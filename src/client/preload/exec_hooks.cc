@@ -72,10 +72,10 @@ class ExecAttempt {
     if (program == nullptr || !IsFollowed())
       return;
     if (IsConfined()) {
-      is_counted_ = g_session.only_pid == 0 &&
-                    g_session.state.load(std::memory_order_acquire) !=
-                        SessionState::kForkPending;  // those count by themselves
-      CountConfinedChildren(is_counted_ ? 1 : 0);
+      if (g_session.only_pid == 0 &&
+          g_session.state.load(std::memory_order_acquire) !=
+              SessionState::kForkPending)  // those count by themselves
+        CountAs(&RingHeader::confined_children);
       return;
     }
     const int pid = static_cast<int>(rt::Syscall(SYS_getpid));
@@ -94,7 +94,12 @@ class ExecAttempt {
     is_followed_ = true;
   }
 
-  void Announce() const { Send(ExecOutcome::kAttempt); }
+  void Announce() {
+    // What had no descriptor for a socket may have one as the next program.
+    if (Send(ExecOutcome::kAttempt) == ConnectResult::kUnreached &&
+        !g_session.is_out_of_reach.load(std::memory_order_relaxed))  // counted already
+      CountAs(&RingHeader::unreached_children);
+  }
 
   // For a child of this process, once it is there.
   void AnnounceFor(int pid) {
@@ -105,23 +110,29 @@ class ExecAttempt {
   // An exec came back.
   int Failed(int result) const {
     Send(ExecOutcome::kFailed);
-    if (is_counted_)
-      CountConfinedChildren(-1);
+    if (counted_as_ != nullptr)
+      CountUnprofiled(counted_as_, -1);
     return result;
   }
 
  private:
-  void Send(ExecOutcome outcome) const {
+  ConnectResult Send(ExecOutcome outcome) const {
     if (!is_followed_)
-      return;
+      return ConnectResult::kFailed;
     ExecNotice notice = notice_;
     notice.outcome = outcome;
-    SendExecNotice(g_session, notice);
+    return SendExecNotice(g_session, notice);
+  }
+
+  // As one that cannot be profiled.
+  void CountAs(std::atomic<uint32_t> RingHeader::*counter) {
+    counted_as_ = counter;
+    CountUnprofiled(counter, 1);
   }
 
   ExecNotice notice_{};
   bool is_followed_ = false;
-  bool is_counted_ = false;  // as one that cannot be profiled
+  std::atomic<uint32_t> RingHeader::*counted_as_ = nullptr;
 };
 
 HPD_COLD void EnsureResolved() {
@@ -217,7 +228,7 @@ HPD_EXPORT int execve(const char* program,
                       char* const* arguments,
                       char* const* environment) {
   heapprofd::EnsureResolved();
-  const ExecAttempt attempt(program, environment);
+  ExecAttempt attempt(program, environment);
   attempt.Announce();
   HPD_PASS_ENVIRONMENT(environment);
   return attempt.Failed(g_real.execve(program, arguments, passed));
@@ -227,7 +238,7 @@ HPD_EXPORT int execvpe(const char* program,
                        char* const* arguments,
                        char* const* environment) {
   heapprofd::EnsureResolved();
-  const ExecAttempt attempt(program, environment);
+  ExecAttempt attempt(program, environment);
   attempt.Announce();
   HPD_PASS_ENVIRONMENT(environment);
   return attempt.Failed(g_real.execvpe(program, arguments, passed));

@@ -1,6 +1,8 @@
 #include "engine/session/session_targets.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <utility>
 
 #include "attach/apart.h"
@@ -15,6 +17,19 @@ namespace {
 constexpr uint64_t kRestNs = 30'000'000'000;
 constexpr uint64_t kStopNs = 10'000'000'000;  // the same at the end, for all together
 constexpr uint64_t kStopTurnNs = 10'000'000;
+
+// What a process counts of those that it has begun and that never ask for a session.
+struct UnprofiledChildren {
+  UnrecordedReason reason;
+  std::atomic<uint32_t> RingHeader::*counter;
+};
+
+constexpr std::array kUnprofiledChildren = {
+    UnprofiledChildren{UnrecordedReason::kConfined, &RingHeader::confined_children},
+    UnprofiledChildren{UnrecordedReason::kOutOfReach, &RingHeader::unreached_children},
+    UnprofiledChildren{UnrecordedReason::kNoDescriptor,
+                       &RingHeader::children_without_descriptor},
+};
 
 }  // namespace
 
@@ -138,7 +153,8 @@ void SessionTargets::Release(const LiveTarget& live, bool keeps_children) {
   TargetRecorder& recorder = target->recorder();
   recorder.FinishDump();
   const std::string& name = target->profile().process.cmdline[0];
-  programs_->Count(name, UnrecordedReason::kConfined, recorder.confined_children());
+  for (const auto& [reason, counter] : kUnprofiledChildren)
+    programs_->Count(name, reason, recorder.unprofiled_children(counter));
   // One that was attached to has its client, and no thread of it may have
   // allocated.
   const bool has_client = live.was_attached || recorder.has_client();

@@ -123,10 +123,11 @@ bool TargetRecorder::has_client() const {
   return memory_->client().ring.slot_count.load(std::memory_order_relaxed) != 0;
 }
 
-uint64_t TargetRecorder::confined_children() const {
+uint64_t TargetRecorder::unprofiled_children(
+    std::atomic<uint32_t> RingHeader::*counter) const {
   constexpr uint32_t kMax = 1'000'000;
-  return std::min(
-      memory_->client().ring.confined_children.load(std::memory_order_relaxed), kMax);
+  return std::min((memory_->client().ring.*counter).load(std::memory_order_relaxed),
+                  kMax);
 }
 
 uint64_t TargetRecorder::lost_records() const {

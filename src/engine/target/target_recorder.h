@@ -6,6 +6,7 @@
 // target has created it itself.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -100,8 +101,8 @@ class TargetRecorder {
   // if it can map the shared memory.
   bool has_client() const;
 
-  // Children that went unprofiled because a seccomp filter was in force; bounded.
-  uint64_t confined_children() const;
+  // Children that went unprofiled for the reason that has this counter; bounded.
+  uint64_t unprofiled_children(std::atomic<uint32_t> RingHeader::*counter) const;
 
   uint64_t lost_records() const;
 
