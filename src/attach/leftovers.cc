@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "attach/allocators.h"
 #include "attach/client_image.h"
 #include "attach/refusals.h"
 #include "attach/stopped_process.h"
@@ -14,6 +15,7 @@
 namespace heapprofd {
 namespace {
 
+constexpr char kEngineMapping[] = "/memfd:heapprofd-engine";
 constexpr uint64_t kHeartbeatNs = 700'000'000;  // an engine that lives beats sooner
 
 // The process may have written anything there.
@@ -84,7 +86,7 @@ Status UndoImage(const RemoteProcess& process,
                  const AttachState& state) {
   const pid_t pid = process.pid();
   if (IsRecorded(process, switch_address, state))
-    return CannotAttach(pid, "another heap_profile records it; end that one first");
+    return CannotAttach(pid, kRecordedAlready);
   HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process));
   if (!process.IsSameImage())
     return LostRace(pid, "it has just become another program");
@@ -112,6 +114,34 @@ Result<std::optional<LeftImage>> UndoLeftovers(const RemoteProcess& process,
       left = LeftImage{.base = image.base, .state = state, .patches = {}};
   }
   return left;
+}
+
+bool IsRecordedAlready(const RemoteProcess& process, const std::vector<MapEntry>& maps) {
+  for (const FoundImage& image : FindImages(process, maps)) {
+    AttachState state;
+    if (ReadState(process, image, &state) && !InstalledPatches(process, state).empty() &&
+        IsRecorded(process, image.base + image.header.wiped, state))
+      return true;
+  }
+  return IsRecordedByPreload(process, maps);
+}
+
+// A session that is over stays mapped; so does that of the parent in a forked child, which
+// will ask for its own.
+bool IsRecordedByPreload(const RemoteProcess& process,
+                         const std::vector<MapEntry>& maps) {
+  if (!HasPreloadedClient(maps))
+    return false;
+  return std::any_of(maps.begin(), maps.end(), [&](const MapEntry& entry) {
+    constexpr size_t kActive = offsetof(SessionControl, active);
+    constexpr size_t kLock = offsetof(SessionControl, engine_lock);
+    uint32_t active = 0;
+    uint32_t owner = 0;
+    return entry.path == kEngineMapping && entry.offset == 0 &&
+           process.ReadObject(entry.start + kActive, &active) && active != 0 &&
+           process.ReadObject(entry.start + kLock, &owner) && owner != 0 &&
+           (owner & kOwnerDied) == 0;
+  });
 }
 
 std::optional<LeftImage> FindCountingChild(const RemoteProcess& process,

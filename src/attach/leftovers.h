@@ -34,6 +34,17 @@ std::optional<LeftImage> FindCountingChild(const RemoteProcess& process,
                                            const std::map<uint64_t, pid_t>& recorded,
                                            uint64_t ring_size);
 
+// A living engine records it already: by an image with its hooks in, or by the library that
+// was loaded with the program.
+bool IsRecordedAlready(const RemoteProcess& process, const std::vector<MapEntry>& maps);
+
+// The same, by the library only.
+bool IsRecordedByPreload(const RemoteProcess& process, const std::vector<MapEntry>& maps);
+
+// What is said then, and what to do.
+inline constexpr char kRecordedAlready[] =
+    "another heap_profile records it; end that one first";
+
 // UndoLeftovers for a process that is not to be recorded.
 Status RestoreProcess(pid_t pid);
 

@@ -14,6 +14,7 @@
 #include "attach/client_image.h"
 #include "attach/gate/exec_gate.h"
 #include "attach/gate/gate_link.h"
+#include "attach/leftovers.h"
 #include "attach/patch_plan.h"
 #include "attach/remote_process.h"
 #include "attach/thread/seccomp_filters.h"
@@ -119,13 +120,16 @@ void CheckAllocators(const RemoteProcess& process, Findings* findings) {
   for (const std::string& path : code.unopened)
     findings->Bad("not known: what " + path + " defines",
                   "it could not be opened in time; look at its file system");
+  const bool is_recorded = IsRecordedAlready(process, maps);
+  if (is_recorded)
+    findings->Bad("attach to it: it is recorded", kRecordedAlready);
   const size_t images = FindImages(process, maps).size();
-  if (images == 0) {
+  if (images == 0 && !is_recorded) {
     for (const std::string& unhookable : FindUnhookable(process, maps, code))
       findings->Bad("no hook for " + unhookable,
                     "start it under heap_profile -- PROGRAM");
   }
-  if (images > 0)
+  if (images > 0 && !is_recorded)
     findings->Note("it has been attached to before; that memory is used again");
 }
 

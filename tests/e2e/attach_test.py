@@ -141,6 +141,24 @@ class AttachTest(unittest.TestCase):
             tool.send_signal(signal.SIGINT)
             self.assertEqual(tool.wait(60), 0)
 
+    def test_a_program_that_was_started_to_be_recorded_is_not_attached_to(self):
+        refusal = "another heap_profile records it; end that one first"
+        with (tempfile.TemporaryDirectory() as directory,
+              Running([HEAP_PROFILE, "-q", "--no-report", "-o", os.path.join(directory, "out"), "--", program("patient"), "1"],
+                      stdin=subprocess.PIPE) as first):
+            pid = child_named(first.pid, "patient")
+            second = Attached(pid, 50)
+            doctor = subprocess.run([HEAP_PROFILE, "doctor", "-p", str(pid)], capture_output=True, text=True)
+            first.process.stdin.write("q")
+            first.process.stdin.flush()
+            self.assertEqual(first.process.wait(60), 0)
+        self.assertNotEqual(second.result.returncode, 0)
+        self.assertIn(f"cannot attach to process {pid}: {refusal}", second.result.stderr)
+        self.assertEqual(doctor.returncode, 1)
+        self.assertIn(f"  no    attach to it: it is recorded\n        {refusal}\n", doctor.stdout)
+        self.assertNotIn("attached to before", doctor.stdout)
+        self.assertNotIn("no hook for", doctor.stdout)
+
     def test_two_engines_that_attach_at_once_again_and_again_do_no_harm(self):
         with storm(6) as target:
             recorded = []
