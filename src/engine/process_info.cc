@@ -118,6 +118,16 @@ MemoryContext ReadMemoryContext(pid_t pid) {
   return context;
 }
 
+std::string AddressSpaceOf(pid_t pid) {
+  constexpr int kStartCode = 26;
+  constexpr int kStartStack = 28;
+  const std::string stat = ReadProcFile(ProcPath(pid, "stat"), kMaxStatText);
+  // 1 where the kernel keeps it secret, 0 while the next program takes its place.
+  return StatFields(stat, kStartCode, kStartCode) == "1 "
+             ? ""
+             : StatFields(stat, kStartCode, kStartStack);
+}
+
 uint64_t ProcessCpuNs(pid_t pid) {
   clockid_t clock{};
   timespec used{};

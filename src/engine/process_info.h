@@ -27,6 +27,10 @@ MemoryContext ReadMemoryContext(pid_t pid);
 // The part of it that costs next to nothing.
 MemoryContext ReadMemoryStatus(pid_t pid);
 
+// Tells the memory of the program that a process runs from that of the next one that it
+// becomes. Empty: nobody says.
+std::string AddressSpaceOf(pid_t pid);
+
 // CPU time that a process has used, ns. 0: there is no such process.
 uint64_t ProcessCpuNs(pid_t pid);
 

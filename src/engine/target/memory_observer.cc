@@ -6,6 +6,9 @@
 
 namespace heapprofd {
 
+MemoryObserver::MemoryObserver(pid_t pid, SharedMemory* memory, MemoryContext* seen)
+    : pid_(pid), address_space_(AddressSpaceOf(pid)), memory_(memory), seen_(seen) {}
+
 void MemoryObserver::Ask() {
   ++question_;
   memory_->engine().control.allocator_question.store(question_,
@@ -20,7 +23,7 @@ bool MemoryObserver::HasAnswer() const {
 
 void MemoryObserver::Read(double live_bytes) {
   const MemoryContext now = ReadMemoryContext(pid_);
-  if (now.rss_kib == 0)
+  if (!IsOfTarget(now))
     return;
   *seen_ = now;
   seen_->requested = live_bytes;
@@ -36,12 +39,21 @@ void MemoryObserver::Look(double live_bytes, uint64_t now_ns) {
   first_look_ns_ = first_ns;
   next_look_ns_ = now_ns + std::min((now_ns - first_ns) / 8, kLongestNs);
   const MemoryContext now = ReadMemoryStatus(pid_);
-  if (now.rss_kib == 0)
+  if (!IsOfTarget(now))
     return;
   if (!seen_->allocator.empty() && HasAnswer())
     return;  // what stands belongs together
   *seen_ = now;
   seen_->requested = live_bytes;
+}
+
+// The memory that the process has after the look is that which was looked at.
+bool MemoryObserver::IsOfTarget(const MemoryContext& now) const {
+  if (now.rss_kib == 0)
+    return false;
+  const std::string address_space = AddressSpaceOf(pid_);
+  return address_space.empty() || address_space_.empty() ||
+         address_space == address_space_;
 }
 
 void MemoryObserver::ReadReport() {

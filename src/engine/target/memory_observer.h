@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "engine/target/shared_memory.h"
 #include "profile/model.h"
@@ -19,15 +20,14 @@ namespace heapprofd {
 class MemoryObserver {
  public:
   // All outlive it. `seen`: what is to be kept up to date.
-  MemoryObserver(pid_t pid, SharedMemory* memory, MemoryContext* seen)
-      : pid_(pid), memory_(memory), seen_(seen) {}
+  MemoryObserver(pid_t pid, SharedMemory* memory, MemoryContext* seen);
 
   // Has the client ask the program's allocator for its accounting.
   void Ask();
   bool HasAnswer() const;
 
   // All of it, the allocator's answer included. `live_bytes`: by our estimate. Of a
-  // process that is gone, what was seen last stands.
+  // process that is gone, or has become another program, what was seen last stands.
   void Read(double live_bytes);
 
   // The cheap part of it, to have something when the process ends unseen. May be called
@@ -36,9 +36,11 @@ class MemoryObserver {
   void Look(double live_bytes, uint64_t now_ns);
 
  private:
+  bool IsOfTarget(const MemoryContext& now) const;
   void ReadReport();
 
   pid_t pid_;
+  std::string address_space_;  // AddressSpaceOf
   SharedMemory* memory_;
   MemoryContext* seen_;
   uint32_t question_ = 0;  // the number of the last one

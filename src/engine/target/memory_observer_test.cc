@@ -1,6 +1,8 @@
 #include "engine/target/memory_observer.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,6 +89,53 @@ TEST_F(MemoryObserverTest, OfAProcessThatIsGoneWhatWasSeenLastStands) {
   gone.Look(1, 0);
   EXPECT_EQ(seen_.rss_kib, 7u);
   EXPECT_EQ(seen_.requested, 0);
+}
+
+// A child that stops, and becomes another program when it goes on.
+class BecomingProcess {
+ public:
+  BecomingProcess() : pid_(fork()) {
+    if (pid_ == 0) {
+      raise(SIGSTOP);
+      execl("/bin/sh", "sh", "-c", "kill -STOP $$", nullptr);
+      _exit(127);
+    }
+    WaitForStop();
+  }
+
+  ~BecomingProcess() {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+
+  pid_t pid() const { return pid_; }
+
+  void BecomeAnother() const {
+    kill(pid_, SIGCONT);
+    WaitForStop();
+  }
+
+ private:
+  void WaitForStop() const {
+    int status = 0;
+    EXPECT_EQ(waitpid(pid_, &status, WUNTRACED), pid_);
+    EXPECT_TRUE(WIFSTOPPED(status));
+  }
+
+  pid_t pid_;
+};
+
+TEST_F(MemoryObserverTest, OfAProcessThatHasBecomeAnotherProgramWhatWasSeenLastStands) {
+  const BecomingProcess process;
+  MemoryObserver observer(process.pid(), memory_.get(), &seen_);
+  observer.Look(1, 0);
+  const uint64_t before = seen_.rss_kib;
+  EXPECT_GT(before, 0u);
+  process.BecomeAnother();
+  observer.Read(2);
+  observer.Look(3, 1'000'000'000);
+  EXPECT_EQ(seen_.rss_kib, before);
+  EXPECT_EQ(seen_.requested, 1);
 }
 
 TEST_F(MemoryObserverTest, LooksAreFewAndNoneOfThemIsOld) {
