@@ -40,10 +40,11 @@ void LiveView::Observe(const std::vector<Target*>& targets) {
   for (Target* target : targets) {
     if (!target->is_recording())
       continue;
-    History& history = histories_[target];
-    history.live_bytes.push_back(target->recorder().LiveBytes());
-    target->recorder().observer().Look(history.live_bytes.back(), observed_ns_);
-    is_full |= history.live_bytes.size() >= kMaxPoints;
+    std::vector<CurvePoint>& history = histories_[target];
+    const double live = target->recorder().LiveBytes();
+    history.push_back({.time_ns = observed_ns_, .live_bytes = live});
+    target->recorder().observer().Look(live, observed_ns_);
+    is_full |= history.size() >= kMaxPoints;
   }
   if (is_full)
     ThinOut();
@@ -54,9 +55,9 @@ void LiveView::Observe(const std::vector<Target*>& targets) {
 void LiveView::ThinOut() {
   observe_every_ns_ *= 2;
   for (auto& [target, history] : histories_) {
-    for (size_t i = 0; 2 * i < history.live_bytes.size(); ++i)
-      history.live_bytes[i] = history.live_bytes[2 * i];
-    history.live_bytes.resize((history.live_bytes.size() + 1) / 2);
+    for (size_t i = 0; 2 * i < history.size(); ++i)
+      history[i] = history[2 * i];
+    history.resize((history.size() + 1) / 2);
   }
 }
 

@@ -8,13 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "cli/record/heap_curve.h"
 #include "engine/target/target.h"
 
 namespace heapprofd {
-
-struct History {
-  std::vector<double> live_bytes;  // evenly spaced, at most kMaxHistory
-};
 
 class LiveView {
  public:
@@ -34,7 +31,9 @@ class LiveView {
   double seconds() const;
 
   // By target.
-  const std::map<const Target*, History>& histories() const { return histories_; }
+  using Histories = std::map<const Target*, std::vector<CurvePoint>>;
+
+  const Histories& histories() const { return histories_; }
 
  private:
   void Observe(const std::vector<Target*>& targets);
@@ -46,7 +45,7 @@ class LiveView {
   uint64_t observed_ns_ = 0;
   uint64_t shown_ns_ = 0;
   uint64_t observe_every_ns_;
-  std::map<const Target*, History> histories_;
+  Histories histories_;
 };
 
 }  // namespace heapprofd

@@ -1,7 +1,6 @@
 #include "cli/record/named_targets.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "cli/results/process_order.h"
@@ -35,21 +34,16 @@ void NameJitFrames(Target& target, int cancel_fd, SymbolizeReport& symbols) {
 }
 
 // The peak may have been between two looks at the heap, and the end behind the last one.
-std::vector<double> WithPeakAndEnd(std::vector<double> history,
-                                   const TargetProfile& profile) {
-  if (history.empty() || profile.heaps.empty())
-    return history;
-  history.push_back(LiveBytes(profile));
+std::vector<double> CurveOf(std::vector<CurvePoint> looks, const TargetProfile& profile) {
+  if (looks.empty() || profile.heaps.empty())
+    return {};
   const HeapDump& heap = profile.heaps[0];
-  const uint64_t start = profile.process.start_ns;
-  if (heap.peak_ns < start || heap.peak_ns > heap.end_ns || heap.end_ns <= start)
-    return history;
-  const double share = static_cast<double>(heap.peak_ns - start) /
-                       static_cast<double>(heap.end_ns - start);
-  const auto last = static_cast<double>(history.size() - 1);
-  double& nearest = history[static_cast<size_t>(std::lround(share * last))];
-  nearest = std::max(nearest, heap.peak_total.bytes);
-  return history;
+  const CurveSpan span{.begin_ns = profile.process.start_ns, .end_ns = heap.end_ns};
+  if (heap.peak_ns >= span.begin_ns && heap.peak_ns <= span.end_ns)
+    looks.push_back({.time_ns = heap.peak_ns, .live_bytes = heap.peak_total.bytes});
+  std::ranges::stable_sort(looks, {}, &CurvePoint::time_ns);
+  looks.push_back({.time_ns = span.end_ns, .live_bytes = LiveBytes(profile)});
+  return EvenlySpaced(looks, span);
 }
 
 // Without names yet.
@@ -61,7 +55,7 @@ std::vector<NamedTarget> AllTargets(const TraceRecording& recording,
     result.profile = &target->profile();
     const auto history = view.histories().find(target);
     if (history != view.histories().end())
-      result.history = WithPeakAndEnd(history->second.live_bytes, target->profile());
+      result.history = CurveOf(history->second, target->profile());
     result.resident_kib = target->profile().memory.rss_kib;
     named.push_back({.target = target, .result = std::move(result)});
   }
