@@ -1,6 +1,7 @@
 #include "record/session_dumper.h"
 
 #include <memory>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -14,10 +15,21 @@ constexpr uint64_t kDrainNs = 5'000'000;  // rings wait no longer than this in a
 constexpr uint64_t kDrainAtMostNs = 2'000'000'000;  // for the dump of one process
 constexpr uint64_t kIdleAtMostNs = 5'000'000'000;   // for looks at all processes
 
+// Their last dumps are still to be written, and of a moment before this one.
+std::unordered_set<const Target*> EndedTargets(const Session& session) {
+  std::unordered_set<const Target*> ended;
+  for (const std::unique_ptr<Target>& target : session.targets().all()) {
+    if (target->profile().end != TargetEnd::kRunning)
+      ended.insert(target.get());
+  }
+  return ended;
+}
+
 }  // namespace
 
 void SessionDumper::Dump(Session& session, const std::string& label) {
   session.Serve();  // processes that have ended are not dumped as if they lived
+  const std::unordered_set<const Target*> ended = EndedTargets(session);
   AskAllocatorsOf(session);
   BeginLooks(session);
   const uint64_t idle_end_ns = MonotonicNs() + kIdleAtMostNs;
@@ -35,7 +47,7 @@ void SessionDumper::Dump(Session& session, const std::string& label) {
       target.recorder().UpdateDump();
       target.recorder().ReadMemory();
     }
-    trace_->WriteDump(session, target, label);
+    trace_->WriteDump(session, target, ended.contains(&target) ? "" : label);
   }
   trace_->EndDump(session);
 }

@@ -23,7 +23,8 @@ class SessionDumper {
   // of them. The session alone is served by default.
   void set_between(std::function<void()> between) { between_ = std::move(between); }
 
-  // Writes one of each process that has not ended before. `label` may be empty.
+  // Writes one of each process whose last one is not written. `label` may be empty: the
+  // name of this moment, which those that ended before do not get.
   void Dump(Session& session, const std::string& label);
 
   // The session ends: what only a process that still runs can tell of itself, for its

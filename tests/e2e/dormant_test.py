@@ -184,6 +184,17 @@ class Marks(ServiceTest):
         labels = [dump.label for dump in recording.dumps_of(patient.pid)]
         self.assertEqual(labels, ["\ufffd\ufffd __", "x" * 255, "ünïcode", ""])
 
+    def test_who_has_ended_before_does_not_get_the_name(self):
+        self.place.start()
+        recording = self.record("-n", "patient", "-i", "1").wait_active()
+        gone = self.patient().wait_ready()
+        self.assertEqual(gone.end(), 0)
+        patient = self.patient().wait_ready()
+        subprocess.run([HEAP_PROFILE, "mark", "two"], env={**os.environ, **self.place.env}, check=True, capture_output=True)
+        recording.finish()
+        self.assertEqual([dump.label for dump in recording.dumps_of(gone.pid)], [""])
+        self.assertEqual([dump.label for dump in recording.dumps_of(patient.pid)], ["two", ""])
+
     def test_an_option_is_no_name(self):
         for argument, code, words in (("--help", 0, "usage: heap_profile mark NAME"), ("--quiet", 2, "cannot use option --quiet: there is none of this name")):
             mark = subprocess.run([HEAP_PROFILE, "mark", argument], capture_output=True, text=True)
