@@ -27,8 +27,9 @@ struct ProcessEnd {
   int32_t pid = 0;
   uint64_t start_ns = 0;  // CLOCK_MONOTONIC: start of profiling
   std::string executable = {};
-  bool hooks_malloc = true;  // false: only heaps that the program reports can be seen
-  bool has_heaps = true;     // false: its dump stands for a heap that there is not
+  bool hooks_malloc = true;     // false: only heaps that the program reports can be seen
+  bool has_own_malloc = false;  // in its executable, where it was not seen
+  bool has_heaps = true;        // false: its dump stands for a heap that there is not
   std::vector<std::string> unrecorded_heaps = {};  // registered, but not selected
   std::vector<std::string> late_files = {};        // paths as the process sees them
   uint64_t rss_kib = 0;                            // as seen last; 0: never

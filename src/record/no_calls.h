@@ -1,6 +1,8 @@
-// Why there is nothing of a process that has not allocated at all, as far as can be seen:
-// the same words at the recording's end and in its trace.
+// Why there is nothing of a process that has not allocated at all, as far as can be seen, or
+// little: the same words at the recording's end and in its trace.
 #pragma once
+
+#include <string>
 
 namespace heapprofd {
 
@@ -13,5 +15,13 @@ inline constexpr char kNoCallsSeen[] =
 inline constexpr char kNoCallsMeanwhile[] =
     "the program called no allocation function while it was recorded; record it for "
     "longer, or while it works";
+
+// Of one whose calls may go to a malloc in its executable.
+inline std::string OwnMallocWords(const std::string& executable) {
+  return executable +
+         " has a malloc of its own (an allocator that is linked statically), of which a "
+         "preloaded library sees only what that asks of the next one; start it by itself "
+         "and record it with heap_profile -p PID, or link the allocator dynamically";
+}
 
 }  // namespace heapprofd

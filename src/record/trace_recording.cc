@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "engine/own_malloc.h"
 #include "engine/target/target_text.h"
 
 namespace heapprofd {
@@ -11,6 +12,15 @@ namespace {
 
 constexpr uint64_t kLimitsNs = 1'000'000'000;  // limits are looked at this often
 constexpr size_t kMaxLabel = 256;              // bytes, with the terminating zero
+
+void NoteOwnMallocs(const std::vector<Target*>& targets) {
+  OwnMallocs own_mallocs;
+  for (Target* target : targets) {
+    if (!target->is_attached() && target->profile().hooks_malloc &&
+        own_mallocs.IsIn(*target))
+      target->NoteOwnMalloc();
+  }
+}
 
 }  // namespace
 
@@ -127,6 +137,7 @@ void TraceRecording::Stop(StopCause cause) {
   stopped_ns_ = MonotonicNs();
   trace_.Note(other_sources_.End());
   trace_.FilterSymbols();
+  NoteOwnMallocs(targets());
 }
 
 // Processes that ran before are attached to before the times of the schedule begin.

@@ -32,6 +32,8 @@ std::string ReasonOf(const TargetProfile& profile) {
   if (!profile.hooks_malloc)
     return "malloc cannot be seen in this process, only heaps that it reports; use "
            "--all-heaps, or start it with LD_PRELOAD";
+  if (profile.has_own_malloc)
+    return OwnMallocWords(profile.process.executable);
   if (calls == 0)
     return profile.from_startup ? kNoCallsSeen : kNoCallsMeanwhile;
   return profile.from_startup

@@ -144,6 +144,9 @@ bool ReadNumber(MessageReader& reader, ProcessEnd& end) {
     case EndField::kLacksMalloc:
       end.hooks_malloc = !reader.Bool();
       return true;
+    case EndField::kHasOwnMalloc:
+      end.has_own_malloc = reader.Bool();
+      return true;
     case EndField::kLacksHeaps:
       end.has_heaps = !reader.Bool();
       return true;
@@ -196,6 +199,8 @@ std::string ProcessEndMessage(const ProcessEnd& end) {
   AddText(writer, EndField::kExecutable, end.executable);
   if (!end.hooks_malloc)
     writer.add_bool(EndField::kLacksMalloc, true);
+  if (end.has_own_malloc)
+    writer.add_bool(EndField::kHasOwnMalloc, true);
   if (!end.has_heaps)
     writer.add_bool(EndField::kLacksHeaps, true);
   AddNumber(writer, EndField::kRssKib, end.rss_kib);

@@ -19,6 +19,7 @@ ProcessEnd SomeProcess() {
   end.start_ns = 7'000'000'007;
   end.executable = "/usr/bin/x";
   end.hooks_malloc = false;
+  end.has_own_malloc = true;
   end.has_heaps = false;
   end.unrecorded_heaps = {"pool", "arena"};
   end.late_files = {"/mnt/\xff"};
@@ -46,6 +47,7 @@ TEST(RecordingEnd, ReadsWhatWasWritten) {
   EXPECT_EQ(read.start_ns, end.start_ns);
   EXPECT_EQ(read.executable, end.executable);
   EXPECT_FALSE(read.hooks_malloc);
+  EXPECT_TRUE(read.has_own_malloc);
   EXPECT_FALSE(read.has_heaps);
   EXPECT_EQ(read.unrecorded_heaps, end.unrecorded_heaps);
   EXPECT_EQ(read.late_files, end.late_files);

@@ -58,6 +58,22 @@ class Allocators(unittest.TestCase):
                 self.compare_with_plain("corners", result, env)
                 self.assertEqual(result.main.of("balanced")["objects"], 0, name)
 
+    def test_a_malloc_in_the_executable_is_said_to_be_unseen(self):
+        words = (f"{program('own_malloc')} has a malloc of its own (an allocator that is linked statically), of which a "
+                 "preloaded library sees only what that asks of the next one; start it by itself and record it with "
+                 "heap_profile -p PID, or link the allocator dynamically")
+        result = run([program("own_malloc")])
+        self.assertIn("heap_profile: nothing recorded: " + words, result.stderr)
+        self.assertNotIn("smaller --interval", result.stderr)
+        all_of_it = run([program("own_malloc")], ["-i", "1"])
+        self.assertIn("  ! " + words, all_of_it.stderr)
+        with tempfile.NamedTemporaryFile() as trace:
+            trace.write(all_of_it.trace_bytes)
+            trace.flush()
+            shown = subprocess.run([HEAP_PROFILE, "show", trace.name], capture_output=True, text=True)
+        self.assertIn("  ! " + words, shown.stdout)
+        self.assertNotIn("malloc of its own", run([program("known_stacks")]).stderr)
+
     def test_jemallocs_own_interface_is_recorded(self):
         env = {"LD_PRELOAD": ALLOCATORS["jemalloc"]}
         result = run([program("jemalloc_api")], ["-i", "1"], env)

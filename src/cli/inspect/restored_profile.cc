@@ -131,6 +131,7 @@ void RestoredProfile::AddEnd() {
     return;
   profile_.process.executable = end_->executable;
   profile_.hooks_malloc = end_->hooks_malloc;
+  profile_.has_own_malloc = end_->has_own_malloc;
   profile_.unrecorded_heaps = end_->unrecorded_heaps;
   profile_.late_files = end_->late_files;
   profile_.memory.rss_kib = end_->rss_kib;

@@ -166,6 +166,7 @@ ProcessEnd EndOf(const ProcessResult& process) {
           .start_ns = profile.process.start_ns,
           .executable = profile.process.executable,
           .hooks_malloc = profile.hooks_malloc,
+          .has_own_malloc = profile.has_own_malloc,
           .has_heaps = !profile.heaps.empty(),
           .unrecorded_heaps = profile.unrecorded_heaps,
           .late_files = profile.late_files,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "record/no_calls.h"
+
 namespace heapprofd {
 namespace {
 
@@ -47,6 +49,8 @@ std::vector<std::string> HeapNotes(const TargetProfile& profile,
         "malloc's heap was not recorded: the program has only libheapprofd_client; "
         "record "
         "malloc alone by -p or -n without --all-heaps, or both with LD_PRELOAD");
+  if (profile.has_own_malloc)
+    notes.push_back(OwnMallocWords(profile.process.executable));
   return notes;
 }
 

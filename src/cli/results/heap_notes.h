@@ -1,4 +1,5 @@
-// What the user wished for and the program's heaps, compared.
+// What the user wished for and the program's heaps, compared, and which of its allocators
+// was not seen.
 #pragma once
 
 #include <string>
@@ -10,7 +11,7 @@
 namespace heapprofd {
 
 // Heaps that were asked for and never registered, and registered ones that nobody asked
-// for: one line each, with the remedy. Empty: nothing to say.
+// for, and a malloc beside those heaps: one line each, with the remedy. Empty: nothing to say.
 std::vector<std::string> HeapNotes(const TargetProfile& profile,
                                    const HeapSelection& selection);
 

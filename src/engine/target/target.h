@@ -86,6 +86,9 @@ class Target {
   // Why there are no samples, for people; empty: there are some.
   void set_reason(std::string reason) { profile_.reason = std::move(reason); }
 
+  // See OwnMallocs (engine/own_malloc.h).
+  void NoteOwnMalloc() { profile_.has_own_malloc = true; }
+
   const AddressSpace& address_space() const { return code_; }
 
   // The process's root directory, also when it is gone and has left code that only its
