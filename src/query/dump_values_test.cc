@@ -12,11 +12,12 @@ constexpr StringId kHeaps = 2;
 constexpr uint32_t kDumps = 60;
 
 // Dumps of all heaps at times in no order, of `most` rows at most.
-void MakeTrace(uint32_t callsites, uint32_t most, ImportedTrace& trace) {
+ImportedTrace MadeTrace(uint32_t callsites, uint32_t most) {
   std::mt19937 random(1);
   const auto below = [&random](uint32_t end) {
     return static_cast<uint32_t>(random() % end);
   };
+  ImportedTrace trace;
   for (uint32_t i = 0; i < callsites; ++i) {
     trace.callsites.parent.push_back(kNoId);
     trace.callsites.frame.push_back(0);
@@ -35,14 +36,14 @@ void MakeTrace(uint32_t callsites, uint32_t most, ImportedTrace& trace) {
     }
     trace.dumps.push_back(dump);
   }
+  return trace;
 }
 
 // Few rows among many callsites, and the other way round.
 TEST(HeapSums, AreThoseOfEachDump) {
   for (const auto& [callsites, most] :
        {std::pair(1000u, 3u), std::pair(1000u, 500u), std::pair(1u, 4u)}) {
-    ImportedTrace trace;
-    MakeTrace(callsites, most, trace);
+    const ImportedTrace trace = MadeTrace(callsites, most);
     HeapSums sums(trace);
     for (uint32_t dump = 0; dump < kDumps; ++dump) {
       const ValuesByCallsite expected = ValuesAt(trace, dump);

@@ -14,8 +14,9 @@ constexpr size_t kMaxSteps = size_t{1} << 17;
 }  // namespace
 
 void DecodeQueue::BeginMeanwhile() {
-  meanwhile_ = std::async(std::launch::async | std::launch::deferred,
-                          [this] { DoMeanwhile(); });
+  is_meanwhile_ = true;
+  meanwhile_ =
+      std::async(std::launch::async | std::launch::deferred, [this] { DoMeanwhile(); });
 }
 
 void DecodeQueue::DoMeanwhile() {
@@ -41,6 +42,9 @@ void DecodeQueue::EndMeanwhile() {
   }
   pushed_.notify_one();
   meanwhile_.get();
+  is_meanwhile_ = false;
+  for (const auto& [key, value] : stats_meanwhile_.values())
+    stats_->Add(key.first, key.second, value);
 }
 
 void DecodeQueue::Push(std::shared_ptr<Decoder> decoder, DecodeStep step) {

@@ -60,7 +60,14 @@ class Decoder {
 
 class DecodeQueue {
  public:
+  // `stats`: of the trace; they outlive it.
+  explicit DecodeQueue(TraceStats* stats) : stats_(stats) {}
+
   ~DecodeQueue() { EndMeanwhile(); }
+
+  // For decoders. What is noticed meanwhile is part of the trace's after that: what is told
+  // of a trace that was read is the same however far a thread has come.
+  TraceStats& stats() { return is_meanwhile_ ? stats_meanwhile_ : *stats_; }
 
   // Not while steps are done on another thread.
   bool empty() const { return steps_.empty(); }
@@ -103,6 +110,9 @@ class DecodeQueue {
   std::mutex mutex_;             // of all that follows and precedes, until then
   std::condition_variable pushed_;
   bool is_ending_ = false;
+  bool is_meanwhile_ = false;  // changes only while there is no thread
+  TraceStats stats_meanwhile_;
+  TraceStats* stats_;
 };
 
 }  // namespace heapprofd

@@ -40,7 +40,7 @@ TraceBuilder::TraceBuilder(ImportedTrace* trace)
       processes_(trace),
       dumps_(trace),
       callsites_(&trace->callsites),
-      decoding_(std::make_unique<DecodeQueue>()) {}
+      decoding_(std::make_unique<DecodeQueue>(&trace->stats)) {}
 
 TraceBuilder::~TraceBuilder() = default;
 

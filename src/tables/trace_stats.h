@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,20 +82,13 @@ struct StatDescription {
 // One per StatId, in its order.
 std::span<const StatDescription> StatDescriptions();
 
-// The values. Most traces have few that are not 0. Threads may count side by side; whoever
-// reads does so after that.
+// The values. Most traces have few that are not 0.
 class TraceStats {
  public:
   // `idx` is 0 for those with StatKey::kNone.
-  void Add(StatId id, int64_t idx, int64_t value) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    values_[{id, idx}] += value;
-  }
+  void Add(StatId id, int64_t idx, int64_t value) { values_[{id, idx}] += value; }
 
-  void Set(StatId id, int64_t idx, int64_t value) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    values_[{id, idx}] = value;
-  }
+  void Set(StatId id, int64_t idx, int64_t value) { values_[{id, idx}] = value; }
 
   void Count(StatId id) { Add(id, 0, 1); }
 
@@ -117,7 +109,6 @@ class TraceStats {
   const std::map<std::pair<StatId, int64_t>, int64_t>& values() const { return values_; }
 
  private:
-  std::mutex mutex_;  // of values_, while they change
   std::map<std::pair<StatId, int64_t>, int64_t> values_;
 };
 

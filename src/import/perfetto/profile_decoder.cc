@@ -58,17 +58,17 @@ void ProfileDecoder::Do(const StackStep& step) {
 void ProfileDecoder::Do(const SampleStep& step) {
   builder_->dumps().GoOn(step.dump);
   if (!AddSamples(step, heaps_[{step.upid, step.heap_name}]))
-    builder_->trace().stats.Count(StatId::kPacketParserError);
+    builder_->decoding().stats().Count(StatId::kPacketParserError);
 }
 
 void ProfileDecoder::Insert(IidMap& map, uint64_t iid, uint32_t row) {
   if (row != kNoId && !map.Insert(iid, row))
-    builder_->trace().stats.Count(StatId::kInternedDataDuplicateId);
+    builder_->decoding().stats().Count(StatId::kInternedDataDuplicateId);
 }
 
 void ProfileDecoder::AddCallstack(Ids& ids, std::string_view message) {
   FieldReader reader(message);
-  TraceStats& stats = builder_->trace().stats;
+  TraceStats& stats = builder_->decoding().stats();
   uint64_t iid = 0;
   bool is_empty = true;
   bool is_valid = true;
@@ -244,7 +244,7 @@ bool ProfileDecoder::AddShape(std::string_view bytes, uint32_t upid) {
   if (const uint32_t callsite = FindCallstack(callstack); callsite != kNoId)
     builder_->dumps().AddShape(callsite, shape);
   else
-    builder_->trace().stats.Count(StatId::kStackprofileInvalidCallstackId);
+    builder_->decoding().stats().Count(StatId::kStackprofileInvalidCallstackId);
   return true;
 }
 
@@ -274,7 +274,7 @@ bool ProfileDecoder::AddLiveBlocks(std::string_view bytes) {
     if (const uint32_t callsite = FindCallstack(callstacks[i]); callsite != kNoId)
       builder_->dumps().AddLiveBlock(callsite, address, sizes[i]);
     else
-      builder_->trace().stats.Count(StatId::kStackprofileInvalidCallstackId);
+      builder_->decoding().stats().Count(StatId::kStackprofileInvalidCallstackId);
   }
   return true;
 }
@@ -297,7 +297,7 @@ void ProfileDecoder::AddSample(const Sample& sample, const SampleStep& step, Hea
     totals.generation = generation_;
   }
   if (totals.callsite == kNoId) {
-    builder_->trace().stats.Count(StatId::kStackprofileInvalidCallstackId);
+    builder_->decoding().stats().Count(StatId::kStackprofileInvalidCallstackId);
     return;
   }
   if (sample.is_peak)
@@ -321,7 +321,7 @@ void ProfileDecoder::AddRows(const Sample& sample,
   const int64_t freed = difference(sample.freed, totals.freed);
   const bool has_fallen = alloc_count < 0 || allocated < 0 || free_count < 0 || freed < 0;
   if (has_fallen && !sample.is_peak) {
-    builder_->trace().stats.Add(StatId::kHeapprofdMalformedPacket, step.upid, 1);
+    builder_->decoding().stats().Add(StatId::kHeapprofdMalformedPacket, step.upid, 1);
     return;
   }
   builder_->dumps().AddAllocation(totals.callsite, alloc_count, allocated);
