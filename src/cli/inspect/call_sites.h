@@ -6,30 +6,35 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "cli/results/top_list.h"
 #include "profile/model.h"
 
 namespace heapprofd {
 
 class CallSites {
  public:
+  using Position = StackNames::Position;
+
   // `profile` outlives it; frames that are there have their lines already.
   explicit CallSites(const TargetProfile& profile) : profile_(profile) {}
 
-  // The same number for stacks whose calls are all at the same places.
-  uint32_t SiteOf(CallsiteId callsite);
+  // The same number for stacks whose calls are all at the same places. `stack`: from the
+  // holder outward (StackNames::HolderPositions), so that what a container allocates and
+  // frees is its caller's.
+  uint32_t SiteOf(const std::vector<Position>& stack);
 
   // "cache.cc:118", or "libdemo.so+0x1234" where lines are unknown.
-  std::string PlaceOf(FrameId frame, uint32_t line) const;
+  std::string PlaceOf(const Position& position) const;
 
  private:
-  uint32_t PlaceNumber(FrameId frame);
+  uint32_t PlaceNumber(const Position& position);
 
   const TargetProfile& profile_;
   std::map<std::string, uint32_t> places_;
-  std::map<FrameId, uint32_t> place_by_frame_;
+  std::map<std::pair<FrameId, uint32_t>, uint32_t> place_by_position_;
   std::map<std::pair<uint32_t, uint32_t>, uint32_t> sites_;  // by the caller's, and place
-  std::map<CallsiteId, uint32_t> site_by_callsite_;
 };
 
 }  // namespace heapprofd

@@ -75,17 +75,15 @@ class StackSums {
   }
 
   Sums* Make(CallsiteId callsite) {
-    Stack stack = names_.HolderStack(callsite);
+    const std::vector<StackNames::Position> positions = names_.HolderPositions(callsite);
+    Stack stack = names_.FunctionsAt(positions);
     if (split_ != nullptr && !split_->contains(stack))
       return nullptr;
-    const uint32_t site = split_ == nullptr ? kWholeStack : sites_.SiteOf(callsite);
+    const uint32_t site = split_ == nullptr ? kWholeStack : sites_.SiteOf(positions);
     Sums& sums = sums_[{std::move(stack), site}];
     sums.series.resize(dumps_, 0);
-    if (split_ != nullptr && sums.place.empty()) {
-      const std::vector<StackNames::Position> shown = names_.Shown(callsite);
-      if (!shown.empty())
-        sums.place = sites_.PlaceOf(shown[0].frame, shown[0].line);
-    }
+    if (split_ != nullptr && sums.place.empty() && !positions.empty())
+      sums.place = sites_.PlaceOf(positions[0]);
     return &sums;
   }
 

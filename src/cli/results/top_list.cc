@@ -160,19 +160,28 @@ StackFunction StackNames::FunctionAt(const Position& position) {
   return function;
 }
 
-std::vector<StackFunction> StackNames::HolderStack(CallsiteId callsite) {
-  std::vector<StackFunction> stack;
+std::vector<StackNames::Position> StackNames::HolderPositions(CallsiteId callsite) {
+  std::vector<Position> positions;
   std::optional<Position> innermost;
   Walk(callsite, [&](const Position& position) {
     if (!innermost)
       innermost = position;
     if (!NameOf(position).is_internal)
-      stack.push_back(FunctionAt(position));
+      positions.push_back(position);
     return true;
   });
-  if (stack.empty() && innermost)
-    stack.push_back(FunctionAt(*innermost));
-  return stack;
+  if (positions.empty() && innermost)
+    positions.push_back(*innermost);
+  return positions;
+}
+
+std::vector<StackFunction> StackNames::FunctionsAt(
+    const std::vector<Position>& positions) {
+  std::vector<StackFunction> functions;
+  functions.reserve(positions.size());
+  for (const Position& position : positions)
+    functions.push_back(FunctionAt(position));
+  return functions;
 }
 
 StackFunction StackNames::Holder(CallsiteId callsite) {

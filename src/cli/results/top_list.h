@@ -72,7 +72,14 @@ class StackNames {
 
   // From the holder outward, without allocators' and containers' own functions; of a
   // stack that has no others the innermost one.
-  std::vector<StackFunction> HolderStack(CallsiteId callsite);
+  std::vector<Position> HolderPositions(CallsiteId callsite);
+
+  std::vector<StackFunction> FunctionsAt(const std::vector<Position>& positions);
+
+  // Those of HolderPositions.
+  std::vector<StackFunction> HolderStack(CallsiteId callsite) {
+    return FunctionsAt(HolderPositions(callsite));
+  }
 
   // The first of these. Its label is "" where the stack has no frames.
   StackFunction Holder(CallsiteId callsite);
