@@ -438,15 +438,16 @@ class HeapGraphs(OnDevice):
         self.assertIn("cannot pull the trace from the device: adb: error", errors)
         self.assertEqual(os.listdir(self.path("temporary")), [])
 
-    def test_a_link_in_place_of_the_trace_is_replaced(self):
-        precious, out = self.path("precious"), self.path("out.trace")
-        with open(precious, "w") as file:
-            file.write("precious")
-        os.symlink(precious, out)
+    def test_a_link_in_place_of_the_trace_is_followed(self):
+        """Whose links are not is e2e/output's."""
+        kept, out = self.path("kept"), self.path("out.trace")
+        with open(kept, "w") as file:
+            file.write("of last week")
+        os.symlink(kept, out)
         self.dump_graph("-n", "a", "-o", out, FAKE_TRACE=self.trace("a trace"))
-        with open(precious) as file:
-            self.assertEqual(file.read(), "precious")
-        self.assertFalse(os.path.islink(out))
+        with open(kept) as file:
+            self.assertEqual(file.read(), "a trace")
+        self.assertTrue(os.path.islink(out))
 
     def test_the_trace_can_go_to_standard_output(self):
         output, errors = self.dump_graph("-n", "a", "-o", "-", FAKE_TRACE=self.trace("a trace"))

@@ -1084,7 +1084,7 @@ class BrowserTest(WithPage, WithRecording):
         text = self.page.evaluate("document.getElementById('page').textContent")
         self.assertIn("is incomplete: it ends in the middle of a packet; what comes before is used", text)
         self.assertNotIn("statically", text)
-        self.assertNotIn("Record again with a smaller one", text)
+        self.assertNotIn("Use a smaller one", text)
 
     def test_evidence_of_leaks_needs_dumps_and_frees(self):
         self.open(self.folded("main;load 70\n"), "#page=leaks")

@@ -54,9 +54,9 @@ function problemsOf(report) {
 // Why there is nothing to see, and what to do.
 function emptyText(app) {
   const { moment } = app;
-  const lostEnd = app.report.warnings.find((text) => text.includes(" is incomplete: "));
+  const lostEnd = app.report.warnings.find((text) => text.includes("is incomplete"));
   if (!moment)
-    return emptyCard("This file has no heap profile", lostEnd || "It holds no sample and no dump. Recordings are made with: heap_profile -- PROGRAM");
+    return emptyCard("This file has no heap profile", lostEnd || "It has no dump. Record with: heap_profile -- PROGRAM");
   const reason = moment.dump.reason || lostEnd;
   const isFiltered = app.wholeTree.total() > 0;
   const others = [...new Set([moment, ...app.moments])]
@@ -73,7 +73,7 @@ function emptyText(app) {
       button(`${other.title}: ${view.title.toLowerCase()}, ${formatValue(total, view.unit)}`, {},
         () => app.showMoment(other, { view: view.key, filters: [] }))),
     !reason && others.length === 0 && "Nothing was sampled: the program allocated less than the sampling " +
-      "interval, or not by malloc. Record again with a smaller one: heap_profile -i 1 -- PROGRAM",
+      "interval, or not by malloc. Use a smaller one: heap_profile -i 1 -- PROGRAM",
   ].filter(Boolean));
 }
 

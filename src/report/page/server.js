@@ -9,8 +9,8 @@ class ServerError extends Error {
 
 function reach(path, options) {
   return fetch(path, options).catch((error) => {
-    if (error.name === "AbortError") throw error;
-    throw new ServerError({ error: "The server does not answer.", hint: "Where it has ended: run heap_profile view again." });
+    throw error.name === "AbortError" ? error
+      : new ServerError({ error: "The server does not answer.", hint: "If it has ended: run heap_profile view again." });
   });
 }
 
