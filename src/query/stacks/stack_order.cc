@@ -1,6 +1,8 @@
 #include "query/stacks/stack_order.h"
 
 #include <algorithm>
+#include <array>
+#include <future>
 #include <utility>
 #include <vector>
 
@@ -10,13 +12,6 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kMostFunctions = size_t{1} << 28;
-
-// Stacks that are the same up to a depth.
-struct EqualStacks {
-  size_t begin;
-  size_t end;
-  uint32_t depth;
-};
 
 }  // namespace
 
@@ -128,46 +123,94 @@ void StackOrder::SortFew(std::span<uint64_t> keys, size_t place, uint32_t depth)
                                          static_cast<uint32_t>(keys[i]), depth);
 }
 
+// By the function at their depth; those that have the same one are groups of their own.
+void StackOrder::SortGroup(const EqualStacks& equal,
+                           std::span<uint64_t> keys,
+                           std::vector<EqualStacks>& groups) {
+  constexpr size_t kFew = 8;
+  const std::span<uint64_t> part = keys.subspan(equal.begin, equal.end - equal.begin);
+  if (part.size() <= kFew)
+    return SortFew(part, equal.begin, equal.depth);
+  for (uint64_t& key : part)
+    key = KeyAt(static_cast<uint32_t>(key), equal.depth);
+  if (!std::is_sorted(part.begin(), part.end()))
+    std::sort(part.begin(), part.end());
+  for (size_t begin = equal.begin, end = begin; begin < equal.end; begin = end) {
+    const uint64_t key = keys[begin] >> 32;
+    while (end < equal.end && keys[end] >> 32 == key)
+      ++end;
+    shared_[begin] = begin == equal.begin ? shared_[begin] : equal.depth;
+    if (key == 0)
+      std::fill(&shared_[begin] + 1, &shared_[begin] + (end - begin), equal.depth);
+    else if (end - begin > 1)
+      groups.push_back({begin, end, equal.depth + 1});
+  }
+}
+
+Status StackOrder::SortGroups(std::vector<EqualStacks> groups,
+                              std::span<uint64_t> keys,
+                              const CancelFlag& cancelled) {
+  while (!groups.empty()) {
+    if (cancelled)
+      return WasCancelled();
+    const EqualStacks next = groups.back();
+    groups.pop_back();
+    SortGroup(next, keys, groups);
+  }
+  return {};
+}
+
 // One function after the other, from the outermost inward, each time only among those that
 // are the same up to there. Keys and the stacks they are of lie together: what the stacks
-// themselves say is read once for each depth.
+// themselves say is read once for each depth. As soon as no group is large, two threads
+// share them.
 Status StackOrder::Sort(const CancelFlag& cancelled) {
-  constexpr size_t kFew = 8;
+  constexpr size_t kLeastForTwo = 10'000;  // stacks
+  constexpr size_t kShare = 8;             // a group of less than an eighth is not large
   std::vector<uint64_t> keys(ends_.size());
   shared_.resize(keys.size(), 0);
   for (uint32_t stack = 0; stack < keys.size(); ++stack)
     keys[stack] = stack;
-  std::vector<EqualStacks> waiting;
+  std::vector<EqualStacks> groups;
   if (!keys.empty())
-    waiting.push_back({0, keys.size(), 0});
-  while (!waiting.empty()) {
+    groups.push_back({0, keys.size(), 0});
+  const size_t large = std::max(kLeastForTwo, keys.size()) / kShare;
+  const auto is_large = [large](const EqualStacks& group) {
+    return group.end - group.begin > large;
+  };
+  for (auto next = groups.begin(); next != groups.end();
+       next = std::find_if(groups.begin(), groups.end(), is_large)) {
     if (cancelled)
       return WasCancelled();
-    const EqualStacks equal = waiting.back();
-    waiting.pop_back();
-    const std::span<uint64_t> part(&keys[equal.begin], equal.end - equal.begin);
-    if (part.size() <= kFew) {
-      SortFew(part, equal.begin, equal.depth);
-      continue;
-    }
-    for (uint64_t& key : part)
-      key = KeyAt(static_cast<uint32_t>(key), equal.depth);
-    if (!std::is_sorted(part.begin(), part.end()))
-      std::sort(part.begin(), part.end());
-    for (size_t begin = equal.begin, end = begin; begin < equal.end; begin = end) {
-      const uint64_t key = keys[begin] >> 32;
-      while (end < equal.end && keys[end] >> 32 == key)
-        ++end;
-      shared_[begin] = begin == equal.begin ? shared_[begin] : equal.depth;
-      if (key == 0)
-        std::fill(&shared_[begin] + 1, &shared_[begin] + (end - begin), equal.depth);
-      else if (end - begin > 1)
-        waiting.push_back({begin, end, equal.depth + 1});
-    }
+    const EqualStacks group = *next;
+    *next = groups.back();
+    groups.pop_back();
+    SortGroup(group, keys, groups);
   }
+  HPD_TRY(SortInHalves(std::move(groups), keys, cancelled));
   for (const uint64_t key : keys)
     stacks_.push_back(static_cast<uint32_t>(key));
   return {};
+}
+
+Status StackOrder::SortInHalves(std::vector<EqualStacks> groups,
+                                std::span<uint64_t> keys,
+                                const CancelFlag& cancelled) {
+  if (groups.size() < 2)
+    return SortGroups(std::move(groups), keys, cancelled);
+  std::array<std::vector<EqualStacks>, 2> halves;
+  std::array<size_t, 2> sizes{};
+  for (const EqualStacks& group : groups) {
+    const size_t half = sizes[0] <= sizes[1] ? 0 : 1;
+    halves[half].push_back(group);
+    sizes[half] += group.end - group.begin;
+  }
+  std::future<Status> other = std::async(std::launch::async | std::launch::deferred, [&] {
+    return SortGroups(std::move(halves[1]), keys, cancelled);
+  });
+  Status status = SortGroups(std::move(halves[0]), keys, cancelled);
+  Status others = other.get();
+  return status.ok() ? others : status;
 }
 
 uint32_t StackOrder::FunctionAt(std::span<const uint32_t> stacks, uint32_t depth) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "base/column.h"
 #include "base/status.h"
@@ -42,6 +43,13 @@ class StackOrder {
   const FrameFunctions& functions() const { return functions_; }
 
  private:
+  // Neighbours that are the same up to a depth.
+  struct EqualStacks {
+    size_t begin;
+    size_t end;
+    uint32_t depth;
+  };
+
   explicit StackOrder(const ImportedTrace& trace)
       : functions_(trace, NameStyle::kDemangled) {}
 
@@ -51,6 +59,15 @@ class StackOrder {
   bool AddInlined(std::span<const uint32_t> frames, size_t begin);
   void FindGroups();
   Status Sort(const CancelFlag& cancelled);
+  Status SortInHalves(std::vector<EqualStacks> groups,
+                      std::span<uint64_t> keys,
+                      const CancelFlag& cancelled);
+  Status SortGroups(std::vector<EqualStacks> groups,
+                    std::span<uint64_t> keys,
+                    const CancelFlag& cancelled);
+  void SortGroup(const EqualStacks& equal,
+                 std::span<uint64_t> keys,
+                 std::vector<EqualStacks>& groups);
   void SortFew(std::span<uint64_t> keys, size_t place, uint32_t depth);
   uint64_t KeyAt(uint32_t stack, uint32_t depth) const;
   uint32_t FirstDifference(uint32_t a, uint32_t b, uint32_t depth) const;

@@ -49,10 +49,13 @@ class StackOrderTest : public testing::Test {
   CancelFlag cancelled_ = false;
 };
 
-TEST_F(StackOrderTest, StacksOfANodeAreNeighbours) {
+class StackOrderSizesTest : public StackOrderTest,
+                            public testing::WithParamInterface<size_t> {};
+
+TEST_P(StackOrderSizesTest, StacksOfANodeAreNeighbours) {
   std::mt19937 random(1);
-  constexpr size_t kStacks = 500;
-  while (trace_.stacks.row_count() < kStacks) {
+  const size_t count = GetParam();
+  while (trace_.stacks.row_count() < count) {
     Names names;
     do
       names.push_back(std::string(1, static_cast<char>('a' + random() % 3)));
@@ -61,9 +64,9 @@ TEST_F(StackOrderTest, StacksOfANodeAreNeighbours) {
   }
   const std::optional<StackOrder> order = Order();
   ASSERT_TRUE(order);
-  ASSERT_EQ(order->stacks().size(), kStacks);
+  ASSERT_EQ(order->stacks().size(), count);
   Names before;
-  for (size_t place = 0; place < kStacks; ++place) {
+  for (size_t place = 0; place < count; ++place) {
     const Names names = NamesOf(*order, place);
     size_t shared = 0;
     while (shared < before.size() && shared < names.size() &&
@@ -76,7 +79,7 @@ TEST_F(StackOrderTest, StacksOfANodeAreNeighbours) {
   }
   // A function that was left at some depth never comes again there.
   std::vector<Names> seen;
-  for (size_t place = 0; place < kStacks; ++place) {
+  for (size_t place = 0; place < count; ++place) {
     const Names names = NamesOf(*order, place);
     for (size_t depth = order->SharedAt(place); depth < names.size(); ++depth)
       seen.emplace_back(names.begin(), names.begin() + static_cast<ptrdiff_t>(depth) + 1);
@@ -86,6 +89,9 @@ TEST_F(StackOrderTest, StacksOfANodeAreNeighbours) {
   seen.erase(std::unique(seen.begin(), seen.end()), seen.end());
   EXPECT_EQ(seen.size(), nodes);
 }
+
+// The larger one has large groups, and those that threads share.
+INSTANTIATE_TEST_SUITE_P(Sizes, StackOrderSizesTest, testing::Values(500, 20'000));
 
 TEST_F(StackOrderTest, EqualStacksShareAll) {
   const std::vector<uint32_t> here = {Frame("main", 1)};
