@@ -118,14 +118,13 @@ MemoryContext ReadMemoryContext(pid_t pid) {
   return context;
 }
 
-std::string AddressSpaceOf(pid_t pid) {
-  constexpr int kStartCode = 26;
-  constexpr int kStartStack = 28;
-  const std::string stat = ReadProcFile(ProcPath(pid, "stat"), kMaxStatText);
-  // 1 where the kernel keeps it secret, 0 while the next program takes its place.
-  return StatFields(stat, kStartCode, kStartCode) == "1 "
-             ? ""
-             : StatFields(stat, kStartCode, kStartStack);
+bool MemoryImage::MayBecome(const MemoryImage& later) const {
+  return later.code_kib == code_kib && later.peak_kib >= peak_kib;
+}
+
+MemoryImage ReadMemoryImage(pid_t pid) {
+  const std::string text = ReadStatus(pid);
+  return {.code_kib = FieldKib(text, "VmExe"), .peak_kib = FieldKib(text, "VmPeak")};
 }
 
 uint64_t ProcessCpuNs(pid_t pid) {

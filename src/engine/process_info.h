@@ -28,8 +28,17 @@ MemoryContext ReadMemoryContext(pid_t pid);
 MemoryContext ReadMemoryStatus(pid_t pid);
 
 // Tells the memory of the program that a process runs from that of the next one that it
-// becomes. Empty: nobody says.
-std::string AddressSpaceOf(pid_t pid);
+// becomes, most times: by the size of its code, which stays, and its largest size, which
+// never falls. What tells more the kernel keeps back while a process hangs in an exec.
+struct MemoryImage {
+  uint64_t code_kib = 0;
+  uint64_t peak_kib = 0;
+
+  // The same one, later.
+  bool MayBecome(const MemoryImage& later) const;
+};
+
+MemoryImage ReadMemoryImage(pid_t pid);
 
 // CPU time that a process has used, ns. 0: there is no such process.
 uint64_t ProcessCpuNs(pid_t pid);

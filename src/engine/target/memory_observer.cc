@@ -7,7 +7,7 @@
 namespace heapprofd {
 
 MemoryObserver::MemoryObserver(pid_t pid, SharedMemory* memory, MemoryContext* seen)
-    : pid_(pid), address_space_(AddressSpaceOf(pid)), memory_(memory), seen_(seen) {}
+    : pid_(pid), image_(ReadMemoryImage(pid)), memory_(memory), seen_(seen) {}
 
 void MemoryObserver::Ask() {
   ++question_;
@@ -48,12 +48,12 @@ void MemoryObserver::Look(double live_bytes, uint64_t now_ns) {
 }
 
 // The memory that the process has after the look is that which was looked at.
-bool MemoryObserver::IsOfTarget(const MemoryContext& now) const {
-  if (now.rss_kib == 0)
+bool MemoryObserver::IsOfTarget(const MemoryContext& now) {
+  const MemoryImage image = ReadMemoryImage(pid_);
+  if (now.rss_kib == 0 || !image_.MayBecome(image))
     return false;
-  const std::string address_space = AddressSpaceOf(pid_);
-  return address_space.empty() || address_space_.empty() ||
-         address_space == address_space_;
+  image_ = image;
+  return true;
 }
 
 void MemoryObserver::ReadReport() {

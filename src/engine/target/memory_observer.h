@@ -10,8 +10,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
+#include "engine/process_info.h"
 #include "engine/target/shared_memory.h"
 #include "profile/model.h"
 
@@ -36,11 +36,11 @@ class MemoryObserver {
   void Look(double live_bytes, uint64_t now_ns);
 
  private:
-  bool IsOfTarget(const MemoryContext& now) const;
+  bool IsOfTarget(const MemoryContext& now);
   void ReadReport();
 
   pid_t pid_;
-  std::string address_space_;  // AddressSpaceOf
+  MemoryImage image_;  // when it was looked at last
   SharedMemory* memory_;
   MemoryContext* seen_;
   uint32_t question_ = 0;  // the number of the last one

@@ -138,6 +138,16 @@ TEST_F(MemoryObserverTest, OfAProcessThatHasBecomeAnotherProgramWhatWasSeenLastS
   EXPECT_EQ(seen_.requested, 1);
 }
 
+// By what may be read of a process that hangs in an exec, without waiting for it.
+TEST(MemoryImageTest, TheNextOneHasOtherCodeOrWasNeverAsLarge) {
+  const MemoryImage space{.code_kib = 10, .peak_kib = 500};
+  EXPECT_TRUE(space.MayBecome({.code_kib = 10, .peak_kib = 500}));
+  EXPECT_TRUE(space.MayBecome({.code_kib = 10, .peak_kib = 501}));
+  EXPECT_FALSE(space.MayBecome({.code_kib = 10, .peak_kib = 499}));
+  EXPECT_FALSE(space.MayBecome({.code_kib = 11, .peak_kib = 500}));
+  EXPECT_FALSE(space.MayBecome({}));
+}
+
 TEST_F(MemoryObserverTest, LooksAreFewAndNoneOfThemIsOld) {
   constexpr uint64_t kMs = 1'000'000;
   constexpr uint64_t kStart = 777 * kMs;
