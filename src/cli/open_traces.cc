@@ -29,13 +29,14 @@ Result<std::unique_ptr<TraceDatabase>> OpenTraces(
     const std::function<void(const std::string&)>& warn,
     StackForm form,
     bool keeps_contents) {
-  ReturnFreedMemory();
   auto trace = std::make_unique<ImportedTrace>();
   auto builder = std::make_unique<TraceBuilder>(trace.get());
   builder->DeferDecoding();
   if (form == StackForm::kWhole) {
     builder->ReadWholeStacks();
     builder->decoding().BeginMeanwhile();
+  } else {
+    ReturnFreedMemory();
   }
   std::vector<std::string> warnings;
   std::vector<std::string> others;

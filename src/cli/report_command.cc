@@ -87,6 +87,7 @@ Status WritePage(const ReportArguments& arguments) {
         "cannot write report.html: it is there already; -o report.html "
         "replaces it");
   HPD_TRY(UseMemoryBudget(arguments.memory_budget));
+  ReturnFreedMemory();
   ReportOptions options = {.version = HPD_VERSION, .files = arguments.files};
   const auto warn = [&](const std::string& warning) {
     options.warnings.push_back(warning);

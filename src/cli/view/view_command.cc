@@ -1,5 +1,6 @@
 // `heap_profile view FILE...`: the page of the report, served to this machine's browser,
 // with what takes a program behind it.
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,6 +16,7 @@
 #include "cli/results/report_warnings.h"
 #include "cli/view/browser_start.h"
 #include "cli/view/view_api.h"
+#include "import/import_file.h"
 #include "report/report_data.h"
 #include "report/report_page.h"
 
@@ -81,6 +83,9 @@ Result<int> RunView(const ViewOptions& options) {
     PrintText(url + "\n");
     fflush(stdout);
     Print(stderr, "%s: Ctrl-C ends it\n", kViewCommand);
+    // What was freed has served again until here, which is quicker than to return it.
+    malloc_trim(0);
+    ReturnFreedMemory();
     if (options.is_opened)
       browser.emplace(url);
   };
