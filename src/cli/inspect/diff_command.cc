@@ -139,8 +139,11 @@ std::vector<std::string> WarningsOfBoth(const ChosenHeap& a, const ChosenHeap& b
   std::vector<std::string> warnings;
   for (const OpenedFile* file : {a.file, b.file}) {
     const std::string path = Printable(file->path);
-    for (const std::string& warning : WarningsOf(*file))
-      warnings.push_back((warning.starts_with(path) ? "" : path + ": ") + warning);
+    for (std::string& warning : WarningsOf(*file)) {
+      if (!warning.starts_with(path))
+        warning.insert(0, path + ": ");
+      warnings.push_back(std::move(warning));
+    }
   }
   return warnings;
 }

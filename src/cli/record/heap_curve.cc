@@ -20,8 +20,7 @@ std::vector<double> EvenlySpaced(const std::vector<CurvePoint>& points, CurveSpa
            (points[next].time_ns < part_end_ns || i == points.size()))
       ++next;
     if (next == first) {
-      values.push_back(values.empty() ? points[0].live_bytes
-                                      : points[next - 1].live_bytes);
+      values.push_back(points[std::max<size_t>(next, 1) - 1].live_bytes);
       continue;
     }
     double largest = points[first].live_bytes;

@@ -42,6 +42,8 @@ TEST(HeapCurveTest, APartWithoutALookIsAsItWasBefore) {
   EXPECT_EQ(EvenlySpaced({{0, 7}, {1, 4}, {90, 5}}, {0, 90}),
             (std::vector<double>{7, 4, 5}));
   EXPECT_EQ(EvenlySpaced({{80, 7}, {85, 9}}, {0, 90}), (std::vector<double>{7, 9}));
+  EXPECT_EQ(EvenlySpaced({{80, 7}, {85, 9}, {88, 3}}, {0, 90}),
+            (std::vector<double>{7, 7, 9}));
 }
 
 TEST(HeapCurveTest, NothingSeenAndNoTimeAtAllAreNoTrouble) {
