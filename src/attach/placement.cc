@@ -78,9 +78,9 @@ Status Placement::Place(const AttachOptions& options,
 Status Placement::PlaceNew(const SetupWishes& wishes,
                            AllocatorFinder* finder,
                            TracedThread* held) {
-  const ProcessCode code = finder->Find(process_, maps_);
   if (IsRecordedByPreload(process_, maps_))
     return CannotAttach(pid(), kRecordedAlready);
+  const ProcessCode code = finder->Find(process_, maps_);
   if (code.allocators.empty())
     return code.has_loader && code.unopened.empty()
                ? LostRace(pid(), "its libraries are not loaded")

@@ -96,19 +96,21 @@ uint64_t AnonymousKib(pid_t pid) {
   return FieldKib(text, "RssAnon") + FieldKib(text, "VmSwap");
 }
 
-MemoryContext ReadMemoryStatus(pid_t pid) {
+MemoryStatus ReadMemoryStatus(pid_t pid) {
   const std::string text = ReadStatus(pid);
-  MemoryContext context;
-  context.rss_kib = FieldKib(text, "VmRSS");
-  context.anonymous_kib = FieldKib(text, "RssAnon");
-  context.swap_kib = FieldKib(text, "VmSwap");
-  return context;
+  MemoryStatus status;
+  status.context.rss_kib = FieldKib(text, "VmRSS");
+  status.context.anonymous_kib = FieldKib(text, "RssAnon");
+  status.context.swap_kib = FieldKib(text, "VmSwap");
+  status.image = {.code_kib = FieldKib(text, "VmExe"),
+                  .peak_kib = FieldKib(text, "VmPeak")};
+  return status;
 }
 
 MemoryContext ReadMemoryContext(pid_t pid) {
   const std::string text = ReadMemoryFile(pid, "smaps_rollup", 8192).text;
   if (text.empty())
-    return ReadMemoryStatus(pid);
+    return ReadMemoryStatus(pid).context;
   MemoryContext context;
   context.rss_kib = FieldKib(text, "Rss");
   context.anonymous_kib = FieldKib(text, "Anonymous");
@@ -120,11 +122,6 @@ MemoryContext ReadMemoryContext(pid_t pid) {
 
 bool MemoryImage::MayBecome(const MemoryImage& later) const {
   return later.code_kib == code_kib && later.peak_kib >= peak_kib;
-}
-
-MemoryImage ReadMemoryImage(pid_t pid) {
-  const std::string text = ReadStatus(pid);
-  return {.code_kib = FieldKib(text, "VmExe"), .peak_kib = FieldKib(text, "VmPeak")};
 }
 
 uint64_t ProcessCpuNs(pid_t pid) {

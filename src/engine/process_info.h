@@ -24,9 +24,6 @@ uint64_t AnonymousKib(pid_t pid);
 // process's page tables.
 MemoryContext ReadMemoryContext(pid_t pid);
 
-// The part of it that costs next to nothing.
-MemoryContext ReadMemoryStatus(pid_t pid);
-
 // Tells the memory of the program that a process runs from that of the next one that it
 // becomes, most times: by the size of its code, which stays, and its largest size, which
 // never falls. What tells more the kernel keeps back while a process hangs in an exec.
@@ -38,7 +35,12 @@ struct MemoryImage {
   bool MayBecome(const MemoryImage& later) const;
 };
 
-MemoryImage ReadMemoryImage(pid_t pid);
+struct MemoryStatus {
+  MemoryContext context;  // the part of it that costs next to nothing
+  MemoryImage image;      // of the same moment
+};
+
+MemoryStatus ReadMemoryStatus(pid_t pid);
 
 // CPU time that a process has used, ns. 0: there is no such process.
 uint64_t ProcessCpuNs(pid_t pid);

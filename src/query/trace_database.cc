@@ -117,28 +117,22 @@ Result<std::unique_ptr<TraceDatabase>> TraceDatabase::Create(
   std::unique_ptr<TraceDatabase> self(new TraceDatabase);
   self->trace_ = std::move(trace);
   self->undecoded_ = std::move(undecoded);
+  self->told_warnings_ = TraceWarnings(self->trace_->stats);
   self->tables_ = TablesOf(*self->trace_);
   HPD_TRY_ASSIGN(self->database_, Database::Create(MemoryLimit()));
   HPD_TRY(self->AddTables());
   return self;
 }
 
-bool TraceDatabase::HasToDecode() {
-  if (undecoded_.builder == nullptr || is_decoded_)
-    return false;
-  if (!told_warnings_)
-    told_warnings_ = TraceWarnings(trace_->stats);
-  return true;
-}
-
 Status TraceDatabase::DecodeStacks() {
-  if (HasToDecode() && !undecoded_.builder->decoding().RunStacks(cancel_flag()))
+  if (undecoded_.builder != nullptr &&
+      !undecoded_.builder->decoding().RunStacks(cancel_flag()))
     return WasCancelled();
   return {};
 }
 
 Status TraceDatabase::Decode() {
-  if (!HasToDecode())
+  if (undecoded_.builder == nullptr || is_decoded_)
     return {};
   if (!undecoded_.builder->decoding().Finish(*undecoded_.builder, cancel_flag()))
     return WasCancelled();
@@ -147,8 +141,8 @@ Status TraceDatabase::Decode() {
     undecoded_.builder.reset();
   tables_ = TablesOf(*trace_);
   for (const std::string& warning : TraceWarnings(trace_->stats)) {
-    if (undecoded_.warn && std::find(told_warnings_->begin(), told_warnings_->end(),
-                                     warning) == told_warnings_->end())
+    if (undecoded_.warn && std::find(told_warnings_.begin(), told_warnings_.end(),
+                                     warning) == told_warnings_.end())
       undecoded_.warn(warning);
   }
   return {};

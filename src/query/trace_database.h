@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,7 +81,6 @@ class TraceDatabase {
   Status RunScript(std::string_view script, ResultSink& sink);
   Status RunStatement(std::string_view sql, ResultSink& sink);
   Status CheckContents();
-  bool HasToDecode();
 
   struct TraceTable {
     std::string name;
@@ -94,10 +92,10 @@ class TraceDatabase {
   std::unique_ptr<const ImportedTrace> trace_;
   UndecodedPart undecoded_;  // behind the trace
   bool is_decoded_ = false;
-  std::optional<std::vector<std::string>> told_warnings_;  // before decoding
-  uint64_t unnamed_classes_ = 0;        // of the contents, as was told last
-  std::vector<TraceTable> tables_;      // as the trace is now
-  std::unique_ptr<Database> database_;  // behind the trace: its tables point there
+  std::vector<std::string> told_warnings_;  // before decoding
+  uint64_t unnamed_classes_ = 0;            // of the contents, as was told last
+  std::vector<TraceTable> tables_;          // as the trace is now
+  std::unique_ptr<Database> database_;      // behind the trace: its tables point there
   std::atomic<bool> is_running_ = false;
 };
 

@@ -106,9 +106,8 @@ class FolderWalk {
 
     if (!next.valid() || fstat(next.get(), &status) != 0)
       return {};
-    // Root's own link may have been renamed by whoever owns the place.
     if (S_ISLNK(status.st_mode))
-      return Follow(part, next, IsRootUser(status.st_uid) ? place.st_uid : status.st_uid);
+      return Follow(part, next, LinkOwner(status, place));
     errno = ENOTDIR;
     return {};
   }
@@ -164,6 +163,10 @@ bool IsRootUser(uid_t user) {
   constexpr uid_t kOverflowUser = 65534;  // /proc/sys/kernel/overflowuid
   static const bool is_first = IsInFirstUserNamespace();
   return user == 0 || (user == kOverflowUser && !is_first);
+}
+
+uid_t LinkOwner(const struct stat& link, const struct stat& folder) {
+  return IsRootUser(link.st_uid) ? folder.st_uid : link.st_uid;
 }
 
 Result<ScopedFd> OpenFolder(const std::string& path, const std::string& failure) {

@@ -2,6 +2,7 @@
 // time, when others may rename what is on the way.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <string>
@@ -16,6 +17,9 @@ inline constexpr int kMostLinks = 40;  // followed of one path, as the kernel ha
 // In a user name space of his own the machine's root is nobody, and who is root there may
 // do no more than others outside.
 bool IsRootUser(uid_t user);
+
+// Whose a link is: root's own may have been renamed by whoever owns its directory.
+uid_t LinkOwner(const struct stat& link, const struct stat& folder);
 
 // Opens it (O_PATH). `failure` begins the message: "cannot create /x/file". Root follows
 // no link of another user's, or in a directory of another's, unless that leads to one of

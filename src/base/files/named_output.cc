@@ -50,13 +50,12 @@ Result<PathEnd> LookUp(const std::string& path, const std::string& failure) {
   return end;
 }
 
-// Whoever owns a directory may have renamed root's link there.
 Status CheckOwner(const PathEnd& link, const std::string& failure) {
   struct stat folder {};
 
   if (fstat(link.folder.get(), &folder) != 0)
     return Status::FromErrno(failure, errno);
-  const uid_t owner = IsRootUser(link.status.st_uid) ? folder.st_uid : link.status.st_uid;
+  const uid_t owner = LinkOwner(link.status, folder);
   if (owner == geteuid() || IsRootUser(owner))
     return {};
   return Status(StatusCode::kInvalidArgument,

@@ -251,11 +251,12 @@ class LeakFinder {
   // Of stacks without evidence: what one line frees hides what another one keeps. Of few
   // samples it is none.
   void AddCallSites() {
+    if (!leaks_.tells_frees)
+      return;
     StackSums sites(process_.profile(), dumps_.size(), &others_);
     sites.Add(last_, dumps_.size() - 1);
-    if (!leaks_.tells_frees || std::ranges::none_of(sites.sums(), [](const auto& row) {
-          return IsKept(row.second);
-        }))
+    if (std::ranges::none_of(sites.sums(),
+                             [](const auto& row) { return IsKept(row.second); }))
       return;
     AddEarlier(&sites);
     for (const auto& [key, sums] : sites.sums()) {

@@ -11,16 +11,8 @@ constexpr size_t kMostNamed = 9;  // processes
 
 std::string CountsOf(const Quality& quality) {
   std::string text;
-  for (const auto& [name, count] :
-       {std::pair("lost_records", quality.lost_records),
-        std::pair("corrupt_records", quality.corrupt_records),
-        std::pair("refused_samples", quality.refused_samples),
-        std::pair("threads_without_slot", quality.threads_without_slot),
-        std::pair("reports_without_slot", quality.reports_without_slot)}) {
-    if (count > 0)
-      text +=
-          (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(count);
-  }
+  for (const auto& [name, count] : MissingCounts(quality))
+    text += (text.empty() ? "" : ", ") + name + " " + std::to_string(count);
   return text;
 }
 

@@ -32,10 +32,19 @@ bool HoldsMemoryOfItsOwn(const TargetProfile& profile) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, uint64_t>> MissingCounts(const Quality& quality) {
+  std::vector<std::pair<std::string, uint64_t>> counts = {
+      {"lost_records", quality.lost_records},
+      {"corrupt_records", quality.corrupt_records},
+      {"refused_samples", quality.refused_samples},
+      {"threads_without_slot", quality.threads_without_slot},
+      {"reports_without_slot", quality.reports_without_slot}};
+  std::erase_if(counts, [](const auto& figure) { return figure.second == 0; });
+  return counts;
+}
+
 bool IsIncomplete(const Quality& quality) {
-  return quality.lost_records > 0 || quality.corrupt_records > 0 ||
-         quality.refused_samples > 0 || quality.threads_without_slot > 0 ||
-         quality.reports_without_slot > 0;
+  return !MissingCounts(quality).empty();
 }
 
 std::vector<std::string> QualityWarnings(const ProcessResult& process,

@@ -7,7 +7,7 @@
 namespace heapprofd {
 
 MemoryObserver::MemoryObserver(pid_t pid, SharedMemory* memory, MemoryContext* seen)
-    : pid_(pid), image_(ReadMemoryImage(pid)), memory_(memory), seen_(seen) {}
+    : pid_(pid), image_(ReadMemoryStatus(pid).image), memory_(memory), seen_(seen) {}
 
 void MemoryObserver::Ask() {
   ++question_;
@@ -23,7 +23,7 @@ bool MemoryObserver::HasAnswer() const {
 
 void MemoryObserver::Read(double live_bytes) {
   const MemoryContext now = ReadMemoryContext(pid_);
-  if (!IsOfTarget(now))
+  if (!IsOfTarget({now, ReadMemoryStatus(pid_).image}))
     return;
   *seen_ = now;
   seen_->requested = live_bytes;
@@ -38,21 +38,20 @@ void MemoryObserver::Look(double live_bytes, uint64_t now_ns) {
   const uint64_t first_ns = first_look_ns_.value_or(now_ns);
   first_look_ns_ = first_ns;
   next_look_ns_ = now_ns + std::min((now_ns - first_ns) / 8, kLongestNs);
-  const MemoryContext now = ReadMemoryStatus(pid_);
+  const MemoryStatus now = ReadMemoryStatus(pid_);
   if (!IsOfTarget(now))
     return;
   if (!seen_->allocator.empty() && HasAnswer())
     return;  // what stands belongs together
-  *seen_ = now;
+  *seen_ = now.context;
   seen_->requested = live_bytes;
 }
 
 // The memory that the process has after the look is that which was looked at.
-bool MemoryObserver::IsOfTarget(const MemoryContext& now) {
-  const MemoryImage image = ReadMemoryImage(pid_);
-  if (now.rss_kib == 0 || !image_.MayBecome(image))
+bool MemoryObserver::IsOfTarget(const MemoryStatus& now) {
+  if (now.context.rss_kib == 0 || !image_.MayBecome(now.image))
     return false;
-  image_ = image;
+  image_ = now.image;
   return true;
 }
 

@@ -36,7 +36,7 @@ class MemoryObserver {
   void Look(double live_bytes, uint64_t now_ns);
 
  private:
-  bool IsOfTarget(const MemoryContext& now);
+  bool IsOfTarget(const MemoryStatus& now);
   void ReadReport();
 
   pid_t pid_;
