@@ -49,13 +49,14 @@ void BlockShapes::Add(const Origin& origin,
   const bool has_thread = origin.thread != kUnknownThread;
   if (Estimate* sum = sums_.Find(key)) {
     *sum += estimate;
-  } else if (HasRoom(has_thread)) {
+  } else if (HasRoom(origin)) {
     sums_.Insert(key, estimate);
     with_threads_ += has_thread ? 1 : 0;
   } else if (has_thread) {
     Add({.callsite = origin.callsite}, kind, value, estimate);
   } else {
     ++left_out_;
+    Add({.callsite = kNoId}, kind, value, estimate);
   }
 }
 

@@ -33,9 +33,10 @@ class BlockShapes {
     bool is_temporary = false;
   };
 
-  // Where blocks come from. Of too many threads only the callsites are told apart.
+  // Where blocks come from. Of too many threads only the callsites are told apart, and of
+  // too many callsites nothing.
   struct Origin {
-    CallsiteId callsite = 0;
+    CallsiteId callsite = 0;  // kNoId: those that are not told apart
     ThreadId thread = kUnknownThread;
   };
 
@@ -54,7 +55,7 @@ class BlockShapes {
   // Without order; appends.
   void AppendTo(std::vector<ShapeRow>* rows) const;
 
-  // Blocks that are in no sum, since there are too many sums.
+  // Sizes and times that are in the sums of no callsite, since there are too many of those.
   uint64_t left_out() const { return left_out_; }
 
   // What it takes of our memory, and what the next block may take beside that.
@@ -68,9 +69,12 @@ class BlockShapes {
   // the table has room for then without growing.
   static constexpr size_t kMaxSumsWithThreads = 98'304;
 
-  bool HasRoom(bool has_thread) const {
-    return has_thread ? with_threads_ < kMaxSumsWithThreads
-                      : sums_.size() - with_threads_ < kMaxSums;
+  // Of what is not told apart there are few sums: one for each kind and power of two.
+  bool HasRoom(const Origin& origin) const {
+    if (origin.callsite == kNoId)
+      return true;
+    return origin.thread != kUnknownThread ? with_threads_ < kMaxSumsWithThreads
+                                           : sums_.size() - with_threads_ < kMaxSums;
   }
 
   void Add(const Origin& origin,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+
 namespace heapprofd {
 namespace {
 
@@ -67,14 +69,30 @@ TEST(BlockShapesTest, AnEndThatNobodySawIsNoLifetime) {
   EXPECT_TRUE(RowsOf(shapes).empty());
 }
 
-TEST(BlockShapesTest, WhatHasNoRoomIsCounted) {
+TEST(BlockShapesTest, WhatHasNoRoomIsTheHeapsAloneAndCounted) {
   BlockShapes shapes;
   CallsiteId callsite = 0;
   while (shapes.left_out() == 0)
     shapes.Allocate({callsite++}, 1, kOne);
   shapes.Allocate({0}, 1, kOne);
   EXPECT_EQ(shapes.left_out(), 1u);
-  EXPECT_EQ(RowsOf(shapes).size(), callsite - 1u);
+  shapes.Allocate({callsite}, 1, kOne);
+  shapes.Free(callsite, {.lived_ns = 500, .is_temporary = true}, kOne, 1);
+  shapes.Free(callsite, {.lived_ns = 500, .is_temporary = true}, kOne, 1);
+  shapes.Free(callsite, {.lived_ns = 500, .is_temporary = true}, kOne, -1);
+  EXPECT_EQ(shapes.left_out(), 8u);
+  const std::vector<ShapeRow> rows = RowsOf(shapes);
+  ASSERT_EQ(rows.size(), callsite + 2u);
+  const std::span<const ShapeRow> last = std::span(rows).last(4);
+  EXPECT_EQ(last[0].callsite, callsite - 2);
+  EXPECT_EQ(last[1].callsite, kNoId);
+  EXPECT_EQ(last[1].kind, ShapeKind::kAllocatedSize);
+  EXPECT_EQ(last[1].estimate.count, 2);
+  EXPECT_EQ(last[1].estimate.bytes_variance, 18);
+  EXPECT_EQ(last[2].kind, ShapeKind::kLifetime);
+  EXPECT_EQ(last[2].estimate.count, 1);
+  EXPECT_EQ(last[3].kind, ShapeKind::kTemporary);
+  EXPECT_EQ(last[3].estimate.count, 1);
   EXPECT_LT(shapes.bytes(), 32u << 20);
 }
 

@@ -106,7 +106,8 @@ constexpr auto kFigures = std::to_array<Figure>({
     {"refused_marks", 24, &Quality::refused_marks,
      "marks that the program set and that were not kept", kIsFault},
     {"unshaped_blocks", 25, &Quality::unshaped_blocks,
-     "sampled blocks that are in no histogram of sizes or times: there are too many",
+     "sizes and times of sampled blocks that histograms have of the heap alone, not of "
+     "their stacks: there are too many",
      kIsFault},
     {"unlisted_blocks", 26, &Quality::unlisted_blocks,
      "live sampled blocks that a list of them, where one was asked for, does not have: "

@@ -110,8 +110,10 @@ uint64_t LiveHeap::SnapshotShapes(uint64_t now_ns, HeapDump* dump) const {
   dump->shapes.clear();
   shapes_.AppendTo(&dump->shapes);
   live.AppendTo(&dump->shapes);
-  for (ShapeRow& shape : dump->shapes)
-    shape.callsite = callsites_.CallsiteOf(shape.callsite);
+  for (ShapeRow& shape : dump->shapes) {
+    if (shape.callsite != kNoId)
+      shape.callsite = callsites_.CallsiteOf(shape.callsite);
+  }
   SortShapes(&dump->shapes);
   return shapes_.left_out() + live.left_out();
 }

@@ -130,7 +130,7 @@ enum class ShapeKind : uint8_t {
 // The blocks of a callsite whose size or time is at least 2^log2 and less than twice
 // that; 0 counts as 1, and all temporary blocks are in one row.
 struct ShapeRow {
-  CallsiteId callsite = 0;
+  CallsiteId callsite = 0;  // kNoId: all for which there was no room
   ShapeKind kind = ShapeKind::kAllocatedSize;
   uint8_t log2 = 0;
   ThreadId thread = kUnknownThread;  // that allocated them; only sizes have it

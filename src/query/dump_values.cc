@@ -118,7 +118,7 @@ ValuesByCallsite ThreadValuesAt(const ImportedTrace& trace, uint32_t id, uint32_
       std::equal_range(rows.dump.span().begin(), rows.dump.span().end(), id);
   for (auto at = begin; at != end; ++at) {
     const auto row = static_cast<size_t>(at - rows.dump.span().begin());
-    if (rows.utid[row] != utid)
+    if (rows.utid[row] != utid || rows.callsite[row] == kNoId)
       continue;
     const auto kind = static_cast<ShapeKind>(rows.kind[row]);
     if (kind == ShapeKind::kAllocatedSize) {

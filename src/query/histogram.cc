@@ -79,7 +79,8 @@ std::map<HistogramBin, HistogramSum> SumHistogram(const ShapeTable& rows) {
     sum.count = Sum(sum.count, of_row.count);
     sum.size = Sum(sum.size, of_row.size);
     sum.variance += of_row.variance;
-    KeepLargest({row, of_row.size}, sum.largest);
+    if (rows.callsite[row] != kNoId)
+      KeepLargest({row, of_row.size}, sum.largest);
     row = of_row.end;
   }
   return sums;
@@ -88,7 +89,8 @@ std::map<HistogramBin, HistogramSum> SumHistogram(const ShapeTable& rows) {
 std::vector<uint32_t> LargestTemporary(const ShapeTable& rows, size_t limit) {
   std::vector<uint32_t> found;
   for (uint32_t row = 0; row < rows.row_count(); ++row) {
-    if (static_cast<ShapeKind>(rows.kind[row]) == ShapeKind::kTemporary)
+    if (static_cast<ShapeKind>(rows.kind[row]) == ShapeKind::kTemporary &&
+        rows.callsite[row] != kNoId)
       found.push_back(row);
   }
   limit = std::min(limit, found.size());

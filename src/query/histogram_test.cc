@@ -57,6 +57,18 @@ TEST(HistogramTest, ThreadsOfACallsiteCountTogether) {
   EXPECT_EQ(sums.begin()->second.largest[0].size, 40);
 }
 
+TEST(HistogramTest, WhatIsOfNoCallsiteIsInTheSumAndHoldsNothing) {
+  ShapeTable rows = RowsOf({10, 90, 30});
+  rows.callsite[1] = kNoId;
+  const auto sums = SumHistogram(rows);
+  ASSERT_EQ(sums.size(), 1u);
+  EXPECT_EQ(sums.begin()->second.size, 130);
+  EXPECT_EQ(RowsIn(sums.begin()->second), (Three{2, 0, kNoId}));
+  for (uint8_t& kind : rows.kind)
+    kind = static_cast<uint8_t>(ShapeKind::kTemporary);
+  EXPECT_EQ(LargestTemporary(rows, 3), (std::vector<uint32_t>{0, 2}));
+}
+
 TEST(HistogramTest, OfNoRowsThereAreNoSums) {
   EXPECT_TRUE(SumHistogram({}).empty());
 }

@@ -150,7 +150,7 @@ bool TraceBuilder::UseCallsites(const std::atomic<bool>& cancelled) {
         &trace_->cumulative.callsite, &trace_->shapes.callsite,
         &trace_->live_blocks.callsite}) {
     for (uint32_t& row : *rows)
-      row = callsites[row];
+      row = row == kNoId ? kNoId : callsites[row];
   }
   trace_->stacks = {};
   stack_index_ = RowIndex();

@@ -232,7 +232,8 @@ void AppendShape(std::string& process_dump,
                  uint32_t tid) {
   pbf_writer writer(process_dump);
   pbf_writer message(writer, DumpField::kShapes);
-  message.add_uint64(ShapeField::kCallstackId, callstack_iid);
+  if (callstack_iid != 0)
+    message.add_uint64(ShapeField::kCallstackId, callstack_iid);
   message.add_enum(ShapeField::kKind, static_cast<int32_t>(row.kind));
   message.add_uint32(ShapeField::kLog2, row.log2);
   message.add_uint64(ShapeField::kBytes, Rounded(row.estimate.bytes));

@@ -160,8 +160,9 @@ Status ProfileSequence::WriteHeap(const TargetProfile& profile,
     HPD_TRY(WriteFullPart(message, header));
   }
   for (const ShapeRow& row : dump.shapes) {
-    if (const uint64_t* iid = iids.Find(row.callsite))
-      AppendShape(message, *iid, row,
+    const uint64_t* const iid = iids.Find(row.callsite);
+    if (iid != nullptr || row.callsite == kNoId)
+      AppendShape(message, iid != nullptr ? *iid : 0, row,
                   row.thread == kUnknownThread ? 0 : profile.threads[row.thread].tid);
     HPD_TRY(WriteFullPart(message, header));
   }

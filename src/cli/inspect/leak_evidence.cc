@@ -57,7 +57,8 @@ class StackSums {
       }
     }
     for (const ShapeRow& row : heap.shapes) {
-      Sums* const sums = row.kind == ShapeKind::kAge ? Find(row.callsite) : nullptr;
+      const bool is_age = row.kind == ShapeKind::kAge && row.callsite != kNoId;
+      Sums* const sums = is_age ? Find(row.callsite) : nullptr;
       if (sums == nullptr)
         continue;
       const size_t age = std::min<size_t>(row.log2, BytesByAge().size() - 1);

@@ -88,9 +88,9 @@ void AddLimits(const Quality& quality, std::vector<std::string>* warnings) {
         "programs of its user");
   if (quality.unshaped_blocks > 0)
     warnings->push_back(
-        CountedExactly(quality.unshaped_blocks, " sampled block is",
-                       " sampled blocks are") +
-        " missing in the figures of sizes and lifetimes: there are too many; record with "
+        CountedExactly(quality.unshaped_blocks, " size or lifetime of a sampled block is",
+                       " sizes and lifetimes of sampled blocks are") +
+        " told of the heap alone, not of their stacks: there are too many; record with "
         "a larger --interval");
   if (quality.unlisted_blocks > 0)
     warnings->push_back(

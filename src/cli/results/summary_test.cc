@@ -328,7 +328,9 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
       {[](TestProfile& t) { t.profile().quality.threads_without_slot = 2; }, "2 threads",
        "4096"},
       {[](TestProfile& t) { t.profile().quality.unshaped_blocks = 1; },
-       "1 sampled block is missing in the figures of sizes", "larger --interval"},
+       "1 size or lifetime of a sampled block is told of the heap alone, not of their "
+       "stacks",
+       "larger --interval"},
       {[](TestProfile& t) { t.profile().quality.unlisted_blocks = 3; },
        "3 live blocks, the smallest, are not listed, so that the stacks of direct "
        "buffers",

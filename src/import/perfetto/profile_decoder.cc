@@ -241,7 +241,8 @@ bool ProfileDecoder::AddShape(std::string_view bytes, uint32_t upid) {
     return false;
   shape.kind = static_cast<ShapeKind>(kind);
   shape.log2 = static_cast<uint8_t>(std::min(log2, kMaxLog2));
-  if (const uint32_t callsite = FindCallstack(callstack); callsite != kNoId)
+  const uint32_t callsite = callstack == 0 ? kNoId : FindCallstack(callstack);
+  if (callsite != kNoId || callstack == 0)
     builder_->dumps().AddShape(callsite, shape);
   else
     builder_->decoding().stats().Count(StatId::kStackprofileInvalidCallstackId);

@@ -164,12 +164,15 @@ TEST_F(RoundTripTest, ShapesOfBlocksAreThoseOfTheirStacks) {
            .thread = log2 % 3u,
            .estimate = {.bytes = 7.0 * id, .count = 3, .bytes_variance = 16}});
   }
+  dump.shapes.push_back({.callsite = kNoId, .kind = ShapeKind::kTemporary});
   ASSERT_TRUE(writer.WriteDump(profile_, 0, {}).ok());
   ASSERT_TRUE(writer.Finish().ok());
   Read();
   const ShapeTable& rows = test_.trace.shapes;
   ASSERT_EQ(rows.row_count(), dump.shapes.size());
-  for (size_t row = 0; row < rows.row_count(); ++row) {
+  EXPECT_EQ(rows.callsite[rows.row_count() - 1], kNoId);
+  EXPECT_EQ(test_.trace.stats.Get(StatId::kStackprofileInvalidCallstackId), 0);
+  for (size_t row = 0; row + 1 < rows.row_count(); ++row) {
     const ShapeRow& want = dump.shapes[row];
     const std::string stack = test_.Stack(rows.callsite[row]);
     ASSERT_EQ(stack.substr(stack.rfind(';') + 1), "f" + std::to_string(want.callsite));
