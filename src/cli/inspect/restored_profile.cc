@@ -6,13 +6,10 @@
 #include <span>
 #include <string>
 
-#include "base/text.h"
-#include "import/perfetto/interned_tables.h"
 #include "profile/block_shapes.h"
 #include "profile/estimate.h"
 #include "profile/limits.h"
 #include "query/flame_tree.h"
-#include "symbolize/demangle.h"
 
 namespace heapprofd {
 namespace {
@@ -42,53 +39,13 @@ BoundedBytes PeakOf(const ImportedDump& dump) {
               bytes, static_cast<double>(dump.peak_high.value_or(dump.peak_bytes)))};
 }
 
-// Of the innermost function of a frame the linker's name is known.
-SourceLine LineOf(const ImportedTrace& trace,
-                  uint32_t frame,
-                  uint32_t symbol,
-                  bool is_last) {
-  SourceLine line;
-  line.function = std::string(trace.Text(trace.symbols.name[symbol]));
-  if (is_last && trace.frames.deobfuscated_name[frame] != kNoId)
-    line.function = std::string(trace.Text(trace.frames.deobfuscated_name[frame]));
-  else if (is_last && trace.frames.name[frame] != kEmptyString)
-    line.system_name = std::string(trace.Text(trace.frames.name[frame]));
-  if (trace.symbols.source_file[symbol] != kNoId)
-    line.file = std::string(trace.Text(trace.symbols.source_file[symbol]));
-  line.line = trace.symbols.line[symbol];
-  return line;
-}
-
-std::vector<SourceLine> LinesOf(const ImportedTrace& trace, uint32_t frame) {
-  std::vector<SourceLine> lines;
-  const uint32_t set = trace.frames.symbol_set[frame];
-  if (set != kNoId) {
-    const size_t end = trace.symbols.EndOf(set);
-    for (size_t row = set; row < end; ++row)
-      lines.push_back(LineOf(trace, frame, static_cast<uint32_t>(row), row + 1 == end));
-    return lines;
-  }
-  const StringId deobfuscated = trace.frames.deobfuscated_name[frame];
-  const StringId name = trace.frames.name[frame];
-  if (deobfuscated == kNoId && name == kEmptyString)
-    return lines;
-  SourceLine& line = lines.emplace_back();
-  if (deobfuscated != kNoId) {
-    line.function = std::string(trace.Text(deobfuscated));
-  } else {
-    line.system_name = std::string(trace.Text(name));
-    line.function = Demangle(trace.Text(name));
-  }
-  return lines;
-}
-
 }  // namespace
 
 RestoredProfile::RestoredProfile(const ImportedTrace& trace,
                                  const std::vector<bool>& is_allocator,
                                  HeapSums& sums,
                                  uint32_t upid)
-    : trace_(trace), is_allocator_(is_allocator), sums_(sums), upid_(upid) {
+    : trace_(trace), sums_(sums), upid_(upid), code_(trace, is_allocator, &profile_) {
   AddProcess();
   AddMemory();
   AddEnd();
@@ -139,82 +96,10 @@ void RestoredProfile::AddEnd() {
   profile_.memory.swap_kib = end_->swap_kib;
 }
 
-MappingId RestoredProfile::MappingOf(uint32_t row) {
-  const ImportedMapping& mapping = trace_.mappings[row];
-  if (trace_.Text(mapping.name).empty() && mapping.end == 0)
-    return kNoId;
-  const auto [id, is_new] =
-      mappings_.Insert(row, static_cast<MappingId>(profile_.mappings.size()));
-  if (is_new)
-    profile_.mappings.push_back(MappingOfProfile(trace_, mapping));
-  return *id;
-}
-
-FrameId RestoredProfile::FrameOf(uint32_t row) {
-  const auto [id, is_new] =
-      frames_.Insert(row, static_cast<FrameId>(profile_.frames.size()));
-  if (is_new) {
-    const uint32_t mapping = trace_.frames.mapping[row];
-    Frame frame{.mapping = MappingOf(mapping),
-                .rel_pc = trace_.frames.rel_pc[row],
-                .lines = LinesOf(trace_, row)};
-    frame.is_allocator = is_allocator_[row];
-    frame.is_label =
-        FileName(trace_.Text(trace_.mappings[mapping].name)) == kLabelMappingName;
-    profile_.frames.push_back(std::move(frame));
-  }
-  return *id;
-}
-
-CallsiteId RestoredProfile::AddCallsite(CallsiteId parent, uint32_t frame) {
-  profile_.callsites.push_back({.parent = parent, .frame = FrameOf(frame)});
-  return static_cast<CallsiteId>(profile_.callsites.size() - 1);
-}
-
-CallsiteId RestoredProfile::CallsiteOf(uint32_t row) {
-  return trace_.stacks.row_count() > 0 ? CallsiteOfStack(row) : CallsiteOfLeaf(row);
-}
-
-// What it shares with the stack before is not made again: recorders write stacks one
-// beside the other that have most in common.
-CallsiteId RestoredProfile::CallsiteOfStack(uint32_t row) {
-  if (row == kNoId)
-    return kNoId;
-  if (const CallsiteId* known = callsites_.Find(row))
-    return *known;
-  const std::span<const uint32_t> frames = trace_.stacks.FramesOf(row);
-  const auto differs = std::ranges::mismatch(frames, last_stack_);
-  last_callsites_.resize(static_cast<size_t>(differs.in1 - frames.begin()));
-  for (const uint32_t frame : frames.subspan(last_callsites_.size()))
-    last_callsites_.push_back(
-        AddCallsite(last_callsites_.empty() ? kNoId : last_callsites_.back(), frame));
-  last_stack_ = frames;
-  const CallsiteId callsite = frames.empty() ? kNoId : last_callsites_.back();
-  callsites_.Insert(row, callsite);
-  return callsite;
-}
-
-CallsiteId RestoredProfile::CallsiteOfLeaf(uint32_t row) {
-  std::vector<uint32_t> missing;
-  CallsiteId parent = kNoId;
-  for (uint32_t at = row; at != kNoId; at = trace_.callsites.parent[at]) {
-    if (const CallsiteId* known = callsites_.Find(at)) {
-      parent = *known;
-      break;
-    }
-    missing.push_back(at);
-  }
-  for (auto at = missing.rbegin(); at != missing.rend(); ++at) {
-    parent = AddCallsite(parent, trace_.callsites.frame[*at]);
-    callsites_.Insert(*at, parent);
-  }
-  return parent;
-}
-
 void RestoredProfile::AddValues(uint32_t dump, HeapDump* heap) {
   std::vector<std::pair<CallsiteId, FlameValues>> rows;
   for (const auto& [callsite, values] : sums_.At(dump))
-    rows.emplace_back(CallsiteOf(callsite), values);
+    rows.emplace_back(code_.CallsiteOf(callsite), values);
   std::sort(rows.begin(), rows.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
   for (const auto& [callsite, value] : rows) {
@@ -243,7 +128,7 @@ void RestoredProfile::AddCumulative(uint32_t dump, HeapDump* heap) {
   for (size_t row = first; row < last; ++row) {
     const double bytes_variance = Square(rows.alloc_size_error[row]);
     const double count_variance = Square(rows.alloc_count_error[row]);
-    CallsiteTotals& totals = sums[CallsiteOf(rows.callsite[row])];
+    CallsiteTotals& totals = sums[code_.CallsiteOf(rows.callsite[row])];
     totals.allocated += {.bytes = static_cast<double>(rows.alloc_size[row]),
                          .count = static_cast<double>(rows.alloc_count[row]),
                          .bytes_variance = bytes_variance,
@@ -265,7 +150,7 @@ void RestoredProfile::AddErrors(const ImportedDump& dump, HeapDump* heap) {
   std::map<CallsiteId, Estimate> idle;
   for (size_t i = 0; i < dump.estimate_count; ++i) {
     const size_t row = dump.first_estimate + i;
-    const CallsiteId callsite = CallsiteOf(estimates.callsite[row]);
+    const CallsiteId callsite = code_.CallsiteOf(estimates.callsite[row]);
     CallsiteTotals& totals = heap->callsites[callsite];
     totals.allocated.bytes_variance += Square(estimates.allocated_bytes_error[row]);
     totals.allocated.count_variance += Square(estimates.alloc_count_error[row]);
@@ -313,7 +198,7 @@ void RestoredProfile::AddShapes(uint32_t dump, HeapDump* heap) {
   for (auto row = static_cast<size_t>(first - dumps.begin());
        row < static_cast<size_t>(last - dumps.begin()); ++row)
     heap->shapes.push_back(
-        {.callsite = CallsiteOf(shapes.callsite[row]),
+        {.callsite = code_.CallsiteOf(shapes.callsite[row]),
          .kind = static_cast<ShapeKind>(shapes.kind[row]),
          .log2 = shapes.log2[row],
          .estimate = {

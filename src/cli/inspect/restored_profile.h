@@ -3,10 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "base/flat_map.h"
+#include "cli/inspect/restored_code.h"
 #include "profile/code_table.h"
 #include "profile/model.h"
 #include "query/dump_values.h"
@@ -32,9 +31,8 @@ class RestoredProfile {
   // Adds a process's heap and what the dump tells of the process.
   void AddHeap(uint32_t dump);
 
-  // The callsite of profile() that is this row of the trace's, or this stack of it where
-  // it has whole ones; those share their callers only with neighbours.
-  CallsiteId CallsiteOf(uint32_t row);
+  // See RestoredCode; of profile().
+  CallsiteId CallsiteOf(uint32_t row) { return code_.CallsiteOf(row); }
 
   // For those of another moment.
   void ForgetHeaps();
@@ -56,11 +54,6 @@ class RestoredProfile {
   void AddProcess();
   void AddMemory();
   void AddEnd();
-  MappingId MappingOf(uint32_t row);
-  FrameId FrameOf(uint32_t row);
-  CallsiteId AddCallsite(CallsiteId parent, uint32_t frame);
-  CallsiteId CallsiteOfStack(uint32_t row);
-  CallsiteId CallsiteOfLeaf(uint32_t row);
   void AddValues(uint32_t dump, HeapDump* heap);
   void AddCumulative(uint32_t dump, HeapDump* heap);
   void AddErrors(const ImportedDump& dump, HeapDump* heap);
@@ -68,17 +61,12 @@ class RestoredProfile {
   void AddShapes(uint32_t dump, HeapDump* heap);
 
   const ImportedTrace& trace_;
-  const std::vector<bool>& is_allocator_;
   HeapSums& sums_;
   uint32_t upid_;
   const ProcessEnd* end_ = nullptr;
   bool tells_quality_ = false;
   TargetProfile profile_;
-  FlatMap<MappingId> mappings_;  // by the trace's rows
-  FlatMap<FrameId> frames_;
-  FlatMap<CallsiteId> callsites_;
-  std::span<const uint32_t> last_stack_;    // that became callsites
-  std::vector<CallsiteId> last_callsites_;  // of its frames
+  RestoredCode code_;  // in profile_
 };
 
 }  // namespace heapprofd

@@ -26,11 +26,11 @@ std::vector<uint32_t> HeapRowsOf(const ImportedTrace& trace) {
 
 // "com.example.app (pid 7) at 12.345 s".
 std::string Describe(const ImportedTrace& trace, uint32_t row) {
-  constexpr double kNsPerSecond = 1e9;
+  constexpr double kSecondNs = 1e9;
   const ImportedHeapGraph& graph = trace.heap_graph.graphs[row];
   const ImportedProcess& process = trace.processes[graph.upid];
   char time[32];
-  snprintf(time, sizeof(time), "%.3f s", static_cast<double>(graph.ts) / kNsPerSecond);
+  snprintf(time, sizeof(time), "%.3f s", static_cast<double>(graph.ts) / kSecondNs);
   const std::string_view name = trace.Text(process.name);
   return Printable(name.empty() ? "a process without a name" : name) + " (pid " +
          std::to_string(process.pid) + ") at " + time;
