@@ -34,10 +34,12 @@ Result<ScopedFd> OpenInput(const std::string& path) {
 }
 
 // What others may change while it is read is examined from a copy: it is walked several
-// times, and each walk relies on what the one before has found.
+// times, and each walk relies on what the one before has found. Who is in a group is not
+// known, and where a file has an access control list, the group's bits are the most that
+// anybody in it may do.
 bool MayBeChangedByOthers(const struct stat& status) {
   const bool is_theirs = status.st_uid != geteuid() && status.st_uid != 0;
-  return is_theirs || (status.st_mode & S_IWOTH) != 0;
+  return is_theirs || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0;
 }
 
 bool MustBeCopied(int fd) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <optional>
@@ -35,6 +36,20 @@ TEST(MappedInputTest, AFileThatIsShortenedReadsAsZerosAndIsAnError) {
   EXPECT_EQ(status.code(), StatusCode::kIo);
   EXPECT_NE(status.message().find(path + ": it was shortened"), std::string::npos);
   close(fd);
+  unlink(path.c_str());
+}
+
+TEST(MappedInputTest, WhatOthersMayWriteToIsCopied) {
+  std::string path = testing::TempDir() + "mapped_input_test.XXXXXX";
+  const ScopedFd file(mkstemp(path.data()));
+  ASSERT_EQ(write(file.get(), "JAVA", 4), 4);
+  for (const auto& [mode, is_copied] :
+       {std::pair(0644, false), std::pair(0664, true), std::pair(0646, true)}) {
+    ASSERT_EQ(fchmod(file.get(), static_cast<mode_t>(mode)), 0);
+    const Result<MappedInput> input = MappedInput::Open(path);
+    ASSERT_TRUE(input.ok());
+    EXPECT_NE(input.value().file().has_value(), is_copied) << mode;
+  }
   unlink(path.c_str());
 }
 
