@@ -1,13 +1,15 @@
-// What can be told without attaching to anything; the rest needs programs
-// (tests/e2e/attach_test.py).
+// What can be told without hooks; the rest needs programs (tests/e2e/attach_test.py).
 #include "engine/session/attached_targets.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <climits>
 #include <string>
 
+#include "attach/thread/test_process.h"
 #include "engine/session/caught_starts.h"
 #include "engine/session/followed_families.h"
 #include "engine/session/test_session_parts.h"
@@ -38,6 +40,28 @@ TEST_F(AttachedTargetsTest, WithoutRoomNothingIsTried) {
             0u)
       << status.message();
   EXPECT_EQ(served_, 0);
+}
+
+// Whoever has its number by then would be looked at in its place.
+TEST_F(AttachedTargetsTest, OneThatEndsWhenItsClientIsInPlaceIsNotLookedAt) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a sanitizer's malloc cannot be patched everywhere";
+#endif
+  const TestProcess process;
+  AllocatorFinder finder;
+  const auto placed = AttachedProcess::Place(process.pid(), attached_.Options(), &finder);
+  ASSERT_TRUE(placed.ok()) << placed.status().message();
+  kill(process.pid(), SIGKILL);
+  siginfo_t ended{};
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(process.pid()), &ended, WEXITED | WNOWAIT),
+            0);
+  const Result<Target*> target =
+      attached_.Add(placed.value().get(), /*from_startup=*/false);
+  ASSERT_FALSE(target.ok());
+  EXPECT_EQ(target.status().message(),
+            "cannot attach to process " + std::to_string(process.pid()) +
+                ": it has just ended or become another program; try again");
+  EXPECT_TRUE(targets_.all().empty());
 }
 
 TEST_F(AttachedTargetsTest, OptionsAreThoseOfTheSession) {
