@@ -17,6 +17,7 @@
 #include "base/files/passed_fds.h"
 #include "base/files/temporary_directory.h"
 #include "base/random_seed.h"
+#include "engine/session/ended_sockets.h"
 #include "wire/control.h"
 
 namespace heapprofd {
@@ -67,21 +68,23 @@ Status SessionSocket::OpenToOtherUsers() {
 }
 
 Status SessionSocket::Listen() {
-  std::string pattern = RuntimeDirectory() + "/heap_profile-XXXXXX";
+  const std::string runtime = RuntimeDirectory();
+  RemoveEndedSockets(runtime);
+  std::string pattern = runtime + "/" + kSessionDirectory + "XXXXXX";
   if (mkdtemp(pattern.data()) == nullptr)
     return Status::FromErrno(
         "cannot create a directory for the session's socket in " + pattern, errno);
   directory_ = pattern;
   if (geteuid() == 0)
     HPD_TRY(OpenToOtherUsers());
-  path_ = directory_ + "/socket";
+  path_ = directory_ + "/" + kSessionSocketName;
   socket_ = ScopedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const ScopedFd directory(
       open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!socket_.valid() || !directory.valid())
     return Status::FromErrno("cannot create the session's socket", errno);
   // By a path that /proc/net/unix may show to everybody.
-  const std::string path = FdPath(directory.get()) + "/socket";
+  const std::string path = FdPath(directory.get()) + "/new";
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   memcpy(address.sun_path, path.c_str(), path.size() + 1);
@@ -89,7 +92,10 @@ Status SessionSocket::Listen() {
   if (bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
       listen(socket_.get(), SOMAXCONN) != 0)
     return Status::FromErrno("cannot listen on " + path_, errno);
-  chmod(path_.c_str(), geteuid() == 0 ? 0666 : 0600);
+  chmod(path.c_str(), geteuid() == 0 ? 0666 : 0600);
+  // From here on who finds it under this name, and nobody there, may remove it.
+  if (rename(path.c_str(), path_.c_str()) != 0)
+    return Status::FromErrno("cannot listen on " + path_, errno);
   return {};
 }
 

@@ -1,15 +1,18 @@
 // Peers at the socket, played by this very process.
 #include "engine/session/session_socket.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstring>
 #include <filesystem>
 
+#include "attach/thread/test_process.h"
 #include "base/clock.h"
 #include "base/test_child.h"
 #include "base/test_limits.h"
@@ -137,6 +140,35 @@ TEST_F(SessionSocketTest, WhatWasSaidBeforeTheEndCounts) {
   EXPECT_FALSE(Connect().valid());
   socket_->Close();
   EXPECT_EQ(hellos_, 1);
+}
+
+TEST_F(SessionSocketTest, WhatOneThatWasKilledHasLeftTheNextRemoves) {
+  int fds[2];
+  ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
+  const ScopedFd from_child(fds[0]);
+  ScopedFd to_parent(fds[1]);
+  std::filesystem::path left;
+  {
+    const TestProcess killed([&] {
+      const auto created = SessionSocket::Create({});
+      const std::string path = created.ok() ? created.value()->path() : "";
+      static_cast<void>(!write(to_parent.get(), path.data(), path.size()));
+      PauseForEver();
+    });
+    to_parent.reset();
+    std::array<char, 128> path{};
+    ASSERT_GT(read(from_child.get(), path.data(), path.size() - 1), 0);
+    left = path.data();
+    const auto meanwhile = SessionSocket::Create({});
+    ASSERT_TRUE(std::filesystem::exists(left));
+  }
+  ASSERT_TRUE(std::filesystem::exists(left));
+  const auto next = SessionSocket::Create({});
+  ASSERT_TRUE(next.ok());
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_FALSE(std::filesystem::exists(left.parent_path()));
+  EXPECT_TRUE(std::filesystem::exists(socket_->path()));
+  EXPECT_TRUE(Connect().valid());
 }
 
 TEST_F(SessionSocketTest, NothingIsLeftBehind) {
