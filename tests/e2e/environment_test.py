@@ -151,6 +151,12 @@ class Environment(unittest.TestCase):
         self.assert_counted_and_named(result, "begun where the profiler's socket is not there or not allowed")
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can change a process's root")
+    def test_those_that_go_there_when_their_parent_has_ended_too(self):
+        with tempfile.TemporaryDirectory() as jail:
+            result = run([program("out_of_reach"), "orphan", jail], ["-i", "1"])
+        self.assert_counted_and_named(result, "begun where the profiler's socket is not there or not allowed")
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change a process's root")
     def test_programs_in_another_root_are_named_as_unrecorded(self):
         with tempfile.TemporaryDirectory() as jail:
             shutil.copy(program("static_hello"), os.path.join(jail, "hello"))

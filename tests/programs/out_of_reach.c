@@ -4,6 +4,7 @@
 //   files:                  no further file may be opened
 //   folder FOLDER:          a chroot
 //   folder FOLDER PROGRAM:  the same; the child becomes PROGRAM
+//   orphan FOLDER:          a chroot, where the child alone goes when its parent has ended
 #define _DEFAULT_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -18,10 +19,31 @@ static void keep_blocks(void) {
   }
 }
 
+static int go_into(const char* folder) {
+  return chroot(folder) == 0 && chdir("/") == 0;
+}
+
+static int be_orphaned_in(const char* folder) {
+  int life[2];
+  if (pipe(life) != 0)
+    return 6;
+  const pid_t child = fork();
+  if (child != 0)
+    return child < 0 ? 7 : 0;
+  char none;
+  close(life[1]);
+  if (read(life[0], &none, 1) != 0 || !go_into(folder))
+    return 8;
+  keep_blocks();
+  return 0;
+}
+
 int main(int argc, char** argv) {
   keep_blocks();
+  if (argc > 2 && strcmp(argv[1], "orphan") == 0)
+    return be_orphaned_in(argv[2]);
   if (argc > 2) {
-    if (chroot(argv[2]) != 0 || chdir("/") != 0)
+    if (!go_into(argv[2]))
       return 2;
   } else {
     const struct rlimit none = {0, 0};

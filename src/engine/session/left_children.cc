@@ -24,11 +24,28 @@ size_t MaxTargets() {
 
 }  // namespace
 
-std::string LeftChildren::Add(Target* target) {
-  targets_.push_back(target);
+void NameUnprofiled(const Target& target,
+                    const UnprofiledCounts& all,
+                    const UnprofiledCounts& named,
+                    ProgramWatch* programs) {
+  const std::string& name = target.profile().process.cmdline[0];
+  for (size_t i = 0; i < all.size(); ++i)
+    programs->Count(name, kUnprofiledChildren[i].reason,
+                    all[i] - std::min(all[i], named[i]));
+}
+
+// When its children are left no more.
+void LeftChildren::NameMore(const Left& left) const {
+  NameUnprofiled(*left.target, left.target->children().unprofiled(), left.named,
+                 programs_);
+}
+
+std::string LeftChildren::Add(Target* target, const UnprofiledCounts& named) {
+  targets_.push_back({target, named});
   if (targets_.size() <= MaxTargets())
     return "";
-  targets_.front()->children().Leave();  // without a look: those are paced
+  targets_.front().target->children().Leave();  // without a look: those are paced
+  NameMore(targets_.front());
   targets_.pop_front();
   if (std::exchange(has_left_some_, true))
     return "";
@@ -52,11 +69,13 @@ void LeftChildren::Look() {
   if (count == 0 || begin_ns < look_ns_)
     return;
   for (size_t left = count; left > 0 && MonotonicNs() < begin_ns + kTurnNs; --left) {
-    Target* target = targets_.front();
+    const Left looked_at = targets_.front();
     targets_.pop_front();
-    target->children().LookAfter();
-    if (target->children().are_left())
-      targets_.push_back(target);
+    looked_at.target->children().LookAfter();
+    if (looked_at.target->children().are_left())
+      targets_.push_back(looked_at);
+    else
+      NameMore(looked_at);
   }
   const uint64_t end_ns = MonotonicNs();
   g_looks_paid_ns = std::max(g_looks_paid_ns, end_ns) + 10 * (end_ns - begin_ns);
@@ -65,8 +84,10 @@ void LeftChildren::Look() {
 }
 
 void LeftChildren::LeaveAll() {
-  for (Target* target : targets_)
-    target->children().Leave();
+  for (const Left& left : targets_) {
+    left.target->children().Leave();
+    NameMore(left);
+  }
   targets_.clear();
 }
 

@@ -32,6 +32,9 @@ class Orphan {
 
   Target& target() { return made_.target(); }
 
+  // As the child does.
+  RingHeader& ring() { return static_cast<ClientBlock*>(child_)->ring; }
+
   void End() {
     if (child_ != MAP_FAILED)
       munmap(child_, sizeof(ClientBlock));
@@ -46,8 +49,9 @@ class Orphan {
 TEST(LeftChildrenTest, TheyAreLookedAfterUntilTheyHaveEnded) {
   Orphan orphan;
   ASSERT_TRUE(orphan.target().children().are_left());
-  LeftChildren left;
-  EXPECT_EQ(left.Add(&orphan.target()), "");
+  ProgramWatch programs;
+  LeftChildren left(&programs);
+  EXPECT_EQ(left.Add(&orphan.target(), {}), "");
   left.Look();
   EXPECT_EQ(left.size(), 1u);
   orphan.End();
@@ -58,10 +62,44 @@ TEST(LeftChildrenTest, TheyAreLookedAfterUntilTheyHaveEnded) {
   EXPECT_FALSE(orphan.target().children().are_left());
 }
 
+TEST(LeftChildrenTest, ThoseThatCannotAskForASessionMeanwhileAreNamed) {
+  Orphan ends;
+  Orphan goes_on;
+  ProgramWatch programs;
+  LeftChildren left(&programs);
+  for (Orphan* orphan : {&ends, &goes_on}) {
+    orphan->ring().unreached_children.store(3);
+    left.Add(&orphan->target(), orphan->target().children().unprofiled());
+  }
+  ends.End();
+  const uint64_t deadline = MonotonicNs() + 60'000'000'000;
+  while (left.size() > 1 && MonotonicNs() < deadline)
+    left.Look();
+  ASSERT_EQ(programs.Unrecorded().size(), 1u);
+  EXPECT_EQ(programs.Unrecorded()[0].reason, UnrecordedReason::kOutOfReach);
+  EXPECT_EQ(programs.Unrecorded()[0].count, 3u);
+  EXPECT_EQ(programs.Unrecorded()[0].names,
+            std::vector{ends.target().profile().process.cmdline[0]});
+  left.LeaveAll();
+  EXPECT_EQ(programs.Unrecorded()[0].count, 6u);
+}
+
+TEST(LeftChildrenTest, WhatHasBeenNamedIsNotNamedAgain) {
+  Orphan orphan;
+  orphan.ring().unreached_children.store(3);
+  ProgramWatch programs;
+  LeftChildren left(&programs);
+  left.Add(&orphan.target(), {0, 2, 0});
+  left.LeaveAll();
+  ASSERT_EQ(programs.Unrecorded().size(), 1u);
+  EXPECT_EQ(programs.Unrecorded()[0].count, 1u);
+}
+
 TEST(LeftChildrenTest, AtTheEndNobodyIsLeft) {
   Orphan orphan;
-  LeftChildren left;
-  left.Add(&orphan.target());
+  ProgramWatch programs;
+  LeftChildren left(&programs);
+  left.Add(&orphan.target(), {});
   left.LeaveAll();
   EXPECT_EQ(left.size(), 0u);
   EXPECT_FALSE(orphan.target().children().are_left());
@@ -76,10 +114,11 @@ TEST(LeftChildrenTest, OfTooManyTheEarliestAreLeftAndThatIsSaidOnce) {
   std::vector<std::unique_ptr<Orphan>> orphans(4);
   for (std::unique_ptr<Orphan>& orphan : orphans)
     orphan = std::make_unique<Orphan>();
-  LeftChildren left;
+  ProgramWatch programs;
+  LeftChildren left(&programs);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
   for (const std::unique_ptr<Orphan>& orphan : orphans)
-    said.push_back(left.Add(&orphan->target()));
+    said.push_back(left.Add(&orphan->target(), {}));
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(left.size(), 2u);
   EXPECT_FALSE(orphans[0]->target().children().are_left());

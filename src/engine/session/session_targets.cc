@@ -1,8 +1,6 @@
 #include "engine/session/session_targets.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <utility>
 
 #include "attach/apart.h"
@@ -18,19 +16,6 @@ constexpr uint64_t kRestNs = 30'000'000'000;
 constexpr uint64_t kStopNs = 10'000'000'000;  // the same at the end, for all together
 constexpr uint64_t kStopTurnNs = 10'000'000;
 
-// What a process counts of those that it has begun and that never ask for a session.
-struct UnprofiledChildren {
-  UnrecordedReason reason;
-  std::atomic<uint32_t> RingHeader::*counter;
-};
-
-constexpr std::array kUnprofiledChildren = {
-    UnprofiledChildren{UnrecordedReason::kConfined, &RingHeader::confined_children},
-    UnprofiledChildren{UnrecordedReason::kOutOfReach, &RingHeader::unreached_children},
-    UnprofiledChildren{UnrecordedReason::kNoDescriptor,
-                       &RingHeader::children_without_descriptor},
-};
-
 }  // namespace
 
 SessionTargets::SessionTargets(TscClock* clock,
@@ -41,7 +26,8 @@ SessionTargets::SessionTargets(TscClock* clock,
       programs_(programs),
       problems_(std::move(problems)),
       take_hooks_out_(std::move(take_hooks_out)),
-      loop_(clock) {}
+      loop_(clock),
+      left_(programs) {}
 
 Status SessionTargets::CheckRoom(pid_t pid) const {
   if (all_.size() >= kMaxTargets)
@@ -152,19 +138,19 @@ void SessionTargets::Release(const LiveTarget& live, bool keeps_children) {
   loop_.Forget(target);
   TargetRecorder& recorder = target->recorder();
   recorder.FinishDump();
-  const std::string& name = target->profile().process.cmdline[0];
-  for (const auto& [reason, counter] : kUnprofiledChildren)
-    programs_->Count(name, reason, recorder.unprofiled_children(counter));
+  const UnprofiledCounts unprofiled = recorder.unprofiled_children();
+  NameUnprofiled(*target, unprofiled, {}, programs_);
   // One that was attached to has its client, and no thread of it may have
   // allocated.
   const bool has_client = live.was_attached || recorder.has_client();
-  programs_->Count(name, UnrecordedReason::kNoSpace, has_client ? 0 : 1);
+  programs_->Count(target->profile().process.cmdline[0], UnrecordedReason::kNoSpace,
+                   has_client ? 0 : 1);
   target->ReleaseRecorder();
   if (!target->children().are_left())
     return;
   if (!keeps_children)
     return target->children().Leave();
-  if (std::string problem = left_.Add(target); !problem.empty())
+  if (std::string problem = left_.Add(target, unprofiled); !problem.empty())
     problems_(std::move(problem));
 }
 

@@ -8,6 +8,16 @@
 
 namespace heapprofd {
 
+UnprofiledCounts CountUnprofiled(const ClientBlock& client) {
+  constexpr uint32_t kMost = 1'000'000;
+  UnprofiledCounts counts;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    const auto& counter = client.ring.*kUnprofiledChildren[i].counter;
+    counts[i] = std::min(counter.load(std::memory_order_relaxed), kMost);
+  }
+  return counts;
+}
+
 void FollowedChildren::Count(const ClientBlock& client) {
   if (is_wanted_)
     *counted_ = CountForkedChildren(client);
@@ -51,8 +61,10 @@ void FollowedChildren::LookAfter() {
 }
 
 void FollowedChildren::Leave() {
-  if (left_memory_->client() != nullptr)
-    Count(*left_memory_->client());
+  if (const ClientBlock* client = left_memory_->client()) {
+    Count(*client);
+    unprofiled_ = CountUnprofiled(*client);
+  }
   left_memory_.reset();
 }
 

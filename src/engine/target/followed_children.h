@@ -1,9 +1,11 @@
-// Forked children of one target that have no session of their own: they count in its
-// memory (engine/target/forked_children.h), also when it has ended itself.
+// Children of one target that have no session of their own: they count in its memory
+// (engine/target/forked_children.h), also when it has ended itself.
 //
 // One thread: the session's.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -11,8 +13,29 @@
 #include "engine/left_memory.h"
 #include "engine/target/shared_memory.h"
 #include "profile/model.h"
+#include "profile/unrecorded_programs.h"
+#include "wire/shared_memory.h"
 
 namespace heapprofd {
+
+// What a process counts of those that it has begun and that never ask for a session.
+struct UnprofiledChildren {
+  UnrecordedReason reason;
+  std::atomic<uint32_t> RingHeader::*counter;
+};
+
+inline constexpr std::array kUnprofiledChildren = {
+    UnprofiledChildren{UnrecordedReason::kConfined, &RingHeader::confined_children},
+    UnprofiledChildren{UnrecordedReason::kOutOfReach, &RingHeader::unreached_children},
+    UnprofiledChildren{UnrecordedReason::kNoDescriptor,
+                       &RingHeader::children_without_descriptor},
+};
+
+// In the same order.
+using UnprofiledCounts = std::array<uint32_t, kUnprofiledChildren.size()>;
+
+// Bounded.
+UnprofiledCounts CountUnprofiled(const ClientBlock& client);
 
 class FollowedChildren {
  public:
@@ -42,12 +65,16 @@ class FollowedChildren {
   // Then: counts them for the last time.
   void Leave();
 
+  // What it had counted then.
+  const UnprofiledCounts& unprofiled() const { return unprofiled_; }
+
  private:
   bool is_wanted_;
   ForkedChildren* counted_;
   std::unique_ptr<EndedOwners> ended_owners_;  // while they are looked for
   uint64_t slots_next_ns_ = 0;                 // to be looked at
   std::unique_ptr<LeftMemory> left_memory_;
+  UnprofiledCounts unprofiled_ = {};
 };
 
 }  // namespace heapprofd

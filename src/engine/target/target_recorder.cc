@@ -4,7 +4,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <climits>
 #include <utility>
 
@@ -123,11 +122,8 @@ bool TargetRecorder::has_client() const {
   return memory_->client().ring.slot_count.load(std::memory_order_relaxed) != 0;
 }
 
-uint64_t TargetRecorder::unprofiled_children(
-    std::atomic<uint32_t> RingHeader::*counter) const {
-  constexpr uint32_t kMax = 1'000'000;
-  return std::min((memory_->client().ring.*counter).load(std::memory_order_relaxed),
-                  kMax);
+UnprofiledCounts TargetRecorder::unprofiled_children() const {
+  return CountUnprofiled(memory_->client());
 }
 
 uint64_t TargetRecorder::lost_records() const {

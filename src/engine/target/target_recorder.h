@@ -101,8 +101,7 @@ class TargetRecorder {
   // if it can map the shared memory.
   bool has_client() const;
 
-  // Children that went unprofiled for the reason that has this counter; bounded.
-  uint64_t unprofiled_children(std::atomic<uint32_t> RingHeader::*counter) const;
+  UnprofiledCounts unprofiled_children() const;
 
   uint64_t lost_records() const;
 
