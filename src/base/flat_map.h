@@ -113,10 +113,7 @@ class FlatMap {
   void ForEach(Visit visit) const {
     if (has_vacant_key_)
       visit(kVacant, vacant_value_);
-    for (const Slot& slot : slots_) {
-      if (slot.key != kVacant)
-        visit(slot.key, slot.value);
-    }
+    VisitSome(0, slots_.size(), visit);
   }
 
   // Where VisitSome ends.
