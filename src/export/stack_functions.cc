@@ -1,12 +1,10 @@
 #include "export/stack_functions.h"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <map>
 
-#include "base/text.h"
 #include "base/utf8.h"
+#include "profile/module_offset.h"
 
 namespace heapprofd {
 namespace {
@@ -15,12 +13,8 @@ std::vector<ExportedFunction> FunctionsOf(const TargetProfile& profile,
                                           const Frame& frame) {
   const std::string module =
       frame.mapping == kNoId ? "" : ToUtf8(profile.mappings[frame.mapping].path);
-  if (frame.lines.empty()) {
-    char address[20];
-    snprintf(address, sizeof(address), "+0x%" PRIx64, frame.rel_pc);
-    const std::string name = module.empty() ? "[unknown]" : std::string(FileName(module));
-    return {{.name = name + address, .module = module, .file = ""}};
-  }
+  if (frame.lines.empty())
+    return {{.name = ToUtf8(ModuleOffset(profile, frame)), .module = module, .file = ""}};
   std::vector<ExportedFunction> functions;
   for (const SourceLine& line : frame.lines)
     functions.push_back(

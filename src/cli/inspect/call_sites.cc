@@ -1,8 +1,7 @@
 #include "cli/inspect/call_sites.h"
 
-#include <cstdio>
-
 #include "base/text.h"
+#include "profile/module_offset.h"
 
 namespace heapprofd {
 
@@ -12,11 +11,7 @@ std::string CallSites::PlaceOf(const Position& position) const {
       !row.lines[position.line].file.empty())
     return std::string(FileName(row.lines[position.line].file)) + ":" +
            std::to_string(row.lines[position.line].line);
-  char offset[32];
-  snprintf(offset, sizeof(offset), "+%#llx", static_cast<unsigned long long>(row.rel_pc));
-  const std::string path =
-      row.mapping == kNoId ? "" : profile_.mappings[row.mapping].path;
-  return (path.empty() ? "[unknown]" : std::string(FileName(path))) + offset;
+  return ModuleOffset(profile_, row);
 }
 
 uint32_t CallSites::PlaceNumber(const Position& position) {

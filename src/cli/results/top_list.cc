@@ -1,8 +1,6 @@
 #include "cli/results/top_list.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -10,23 +8,13 @@
 
 #include "base/text.h"
 #include "profile/allocator_internals.h"
+#include "profile/module_offset.h"
 #include "symbolize/demangle.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr size_t kCallers = 3;
-
-std::string ModuleOffset(const TargetProfile& profile, const Frame& frame) {
-  std::array<char, 32> offset{};
-  snprintf(offset.data(), offset.size(), "%#llx",
-           static_cast<unsigned long long>(frame.rel_pc));
-  if (frame.mapping == kNoId)
-    return std::string("[unmapped] ") + offset.data();
-  const std::string& path = profile.mappings[frame.mapping].path;
-  return (path.empty() ? "[anonymous]" : std::string(FileName(path))) + "+" +
-         offset.data();
-}
 
 std::string LineLabel(const SourceLine& line) {
   return line.system_name.empty() ? line.function.str() : ShortName(line.system_name);

@@ -104,7 +104,7 @@ TEST(TopListTest, FramesWithoutNameShowWhereTheyAre) {
   ASSERT_EQ(top.size(), 3u);
   EXPECT_EQ(top[0].function, "libfoo.so.1+0x1234");
   EXPECT_EQ(top[1].function, "[anonymous]+0x10");
-  EXPECT_EQ(top[2].function, "[unmapped] 0xdead");
+  EXPECT_EQ(top[2].function, "[unknown]+0xdead");
 }
 
 }  // namespace
