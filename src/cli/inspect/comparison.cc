@@ -31,6 +31,32 @@ double SizeOf(const HeapDump& heap) {
   return std::max(heap.peak_total.bytes, LiveTotal(heap).bytes);
 }
 
+bool IsOf(const RestoredProfile& process, const ProcessChoice& choice) {
+  const auto pid = static_cast<uint64_t>(process.profile().process.pid);
+  return (!choice.pid || pid == *choice.pid) &&
+         (!choice.upid || process.upid() == *choice.upid);
+}
+
+// Of the heaps that `is_wanted`; of equal ones the first.
+template <typename IsWanted>
+ChosenHeap LargestOfThem(const OpenedFile& file,
+                         const ProcessChoice& choice,
+                         IsWanted is_wanted) {
+  ChosenHeap largest{.file = &file};
+  for (const auto& process : file.processes) {
+    if (!IsOf(*process, choice))
+      continue;
+    for (const HeapDump& heap : process->profile().heaps) {
+      if (!is_wanted(heap) ||
+          (largest.heap != nullptr && SizeOf(heap) <= SizeOf(*largest.heap)))
+        continue;
+      largest.profile = &process->profile();
+      largest.heap = &heap;
+    }
+  }
+  return largest;
+}
+
 struct Held {
   std::string label;
   Estimate a;
@@ -89,38 +115,17 @@ std::vector<FunctionChange> ChangesOf(const HeldByFunction& held,
 ChosenHeap LargestHeap(const OpenedFile& file,
                        const std::string& heap_name,
                        const ProcessChoice& choice) {
-  ChosenHeap largest{.file = &file};
-  bool is_named = false;
-  for (const auto& process : file.processes) {
-    const auto pid = static_cast<uint64_t>(process->profile().process.pid);
-    if ((choice.pid && pid != *choice.pid) ||
-        (choice.upid && process->upid() != *choice.upid))
-      continue;
-    for (const HeapDump& heap : process->profile().heaps) {
-      const bool has_name = heap.heap_name == heap_name;
-      if (largest.heap != nullptr &&
-          (has_name != is_named ? is_named : SizeOf(heap) <= SizeOf(*largest.heap)))
-        continue;
-      is_named = has_name;
-      largest.profile = &process->profile();
-      largest.heap = &heap;
-    }
-  }
-  return largest;
+  const ChosenHeap named = LargestOfThem(
+      file, choice, [&](const HeapDump& heap) { return heap.heap_name == heap_name; });
+  return named.heap != nullptr
+             ? named
+             : LargestOfThem(file, choice, [](const HeapDump&) { return true; });
 }
 
 std::optional<HeapPair> ComparableHeaps(const OpenedFile& a, const OpenedFile& b) {
   const std::set<std::string> names = NamesOf(b);
-  ChosenHeap common{.file = &a};
-  for (const auto& process : a.processes) {
-    for (const HeapDump& heap : process->profile().heaps) {
-      if (!names.contains(heap.heap_name) ||
-          (common.heap != nullptr && SizeOf(heap) <= SizeOf(*common.heap)))
-        continue;
-      common.profile = &process->profile();
-      common.heap = &heap;
-    }
-  }
+  const ChosenHeap common = LargestOfThem(
+      a, {}, [&](const HeapDump& heap) { return names.contains(heap.heap_name); });
   if (common.heap != nullptr)
     return HeapPair{common, LargestHeap(b, common.heap->heap_name)};
   const HeapPair largest{LargestHeap(a, ""), LargestHeap(b, "")};
