@@ -7,27 +7,33 @@
 #include <utility>
 
 namespace heapprofd {
-// Plain number, or with a binary unit: "4096", "4KiB", "8M", "1T".
+
+std::optional<uint64_t> ByteUnit(std::string_view unit) {
+  constexpr std::string_view kLetters = "KMGT";
+  if (unit.empty() || unit == "B")
+    return 1;
+  const size_t power =
+      kLetters.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
+  const std::string_view rest = unit.substr(1);
+  if (power == std::string_view::npos || (!rest.empty() && rest != "iB" && rest != "B"))
+    return std::nullopt;
+  const uint64_t step = rest == "B" ? 1000 : 1024;
+  uint64_t bytes = step;
+  for (size_t i = 0; i < power; ++i)
+    bytes *= step;
+  return bytes;
+}
+
 std::optional<uint64_t> ParseSize(const std::string& text) {
   uint64_t value = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end == text.data())
+  const char* const end = text.data() + text.size();
+  const auto [unit, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || unit == text.data())
     return std::nullopt;
-  std::string unit(end, text.data() + text.size());
-  unsigned shift = 0;
-  if (!unit.empty() && unit != "B") {
-    const std::string letters = "KMGT";
-    const size_t index = letters.find(
-        static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
-    const std::string rest = unit.substr(1);
-    if (index == std::string::npos || (!rest.empty() && rest != "iB" && rest != "B"))
-      return std::nullopt;
-    shift = static_cast<unsigned>(index + 1) * 10;
-  }
-  if (value > UINT64_MAX >> shift)
+  const std::optional<uint64_t> scale = ByteUnit({unit, end});
+  if (!scale || value > UINT64_MAX / *scale)
     return std::nullopt;
-  return value << shift;
+  return value * *scale;
 }
 
 std::optional<uint64_t> ParseNumber(const std::string& text, uint64_t max) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/status.h"
@@ -17,7 +18,11 @@ namespace heapprofd {
 
 using ApplyValue = std::function<Status(const std::string&)>;
 
-// Plain number, or with a binary unit: "4096", "4KiB", "8M".
+// What a number of bytes with this unit is multiplied by: "K" and "KiB" 1024, "KB" 1000,
+// and so on with M, G and T, in either case; "" and "B" 1.
+std::optional<uint64_t> ByteUnit(std::string_view unit);
+
+// Plain number, or with such a unit: "4096", "4KiB", "8M".
 std::optional<uint64_t> ParseSize(const std::string& text);
 
 std::optional<uint64_t> ParseNumber(const std::string& text, uint64_t max);

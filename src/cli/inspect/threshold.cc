@@ -1,11 +1,12 @@
 #include "cli/inspect/threshold.h"
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
 #include <string_view>
+
+#include "cli/flag_values.h"
 
 namespace heapprofd {
 namespace {
@@ -18,18 +19,11 @@ bool IsCount(const std::string& figure) {
 }
 
 // What a number with this unit is multiplied by. Counts: as they are shown, "20.0 k" is
-// 20,000. Bytes: k, M, G and T as in --interval, KiB the same by its name, and KB 1000.
-std::optional<double> ScaleOf(const std::string& unit, bool is_count) {
-  constexpr std::string_view kLetters = "KMGT";
-  if (unit.empty() || (!is_count && unit == "B"))
-    return 1;
-  const size_t power =
-      kLetters.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit[0]))));
-  const std::string rest = unit.substr(1);
-  if (power == std::string_view::npos ||
-      (!rest.empty() && (is_count || (rest != "B" && rest != "iB"))))
-    return std::nullopt;
-  return std::pow(is_count || rest == "B" ? 1000 : 1024, power + 1);
+// 20,000. Bytes: as in --interval.
+std::optional<uint64_t> ScaleOf(const std::string& unit, bool is_count) {
+  if (!is_count)
+    return ByteUnit(unit);
+  return unit.size() > 1 ? std::nullopt : ByteUnit(unit + "B");
 }
 
 // "300", "1.5GiB", "5%" behind an optional sign.
@@ -52,8 +46,9 @@ std::optional<double> ParseBound(std::string text,
   *is_percent = of_change && unit == "%";
   if (*is_percent)
     return sign * value;
-  const std::optional<double> scale = ScaleOf(unit, is_count);
-  return scale ? std::optional<double>(sign * value * *scale) : std::nullopt;
+  const std::optional<uint64_t> scale = ScaleOf(unit, is_count);
+  return scale ? std::optional<double>(sign * value * static_cast<double>(*scale))
+               : std::nullopt;
 }
 
 Verdict JudgeExcess(BoundedBytes excess, bool is_less) {

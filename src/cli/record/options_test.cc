@@ -73,13 +73,13 @@ TEST(OptionsTest, AValueMayFollowBeAttachedOrStandBehindAnEqualsSign) {
   }
 }
 
-TEST(OptionsTest, SizesTakeBinaryUnits) {
+TEST(OptionsTest, SizesTakeUnits) {
   const std::vector<std::pair<std::string, uint64_t>> sizes = {
       {"1", 1},
       {"4k", 4096},
       {"4KiB", 4096},
       {"8M", 8u << 20},
-      {"8MB", 8u << 20},
+      {"8MB", 8'000'000},
       {"2GiB", uint64_t{2} << 30},
       {"512K", 524'288},
       {"1024G", 1ull << 40},

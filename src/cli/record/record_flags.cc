@@ -104,7 +104,8 @@ std::vector<Flag> SamplingFlags(Options& options) {
        .value_name = "BYTES",
        .help = "Sampling interval. Default 4096; 1: record all.",
        .details = "One sample is taken per BYTES allocated on average; allocations of at "
-                  "least BYTES are always recorded. Units: 4K, 1MiB.",
+                  "least BYTES are always recorded. Units: 4K and 4KiB are 4096, 4KB "
+                  "is 4000.",
        .group = group,
        .apply = SizeValue("--interval", &session.interval_bytes,
                           "a number of bytes from 1 to 1 TiB")},
