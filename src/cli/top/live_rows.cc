@@ -17,7 +17,7 @@ double KeyOf(const LiveFigures& figures, LiveOrder order) {
     case LiveOrder::kChange:
       return figures.change;
     case LiveOrder::kPerSecond:
-      return figures.per_second;
+      return figures.per_second.value_or(0);
     case LiveOrder::kObjects:
       return figures.objects;
   }
@@ -35,7 +35,8 @@ bool Matches(const std::string& text, const std::string& filter) {
 LiveFigures& LiveFigures::operator+=(const LiveFigures& more) {
   live += more.live;
   change += more.change;
-  per_second += more.per_second;
+  if (more.per_second)
+    per_second = per_second.value_or(0) + *more.per_second;
   objects += more.objects;
   return *this;
 }
@@ -78,6 +79,7 @@ void LiveRows::Look(const LiveProcesses& processes, uint64_t now_ns) {
                                  ? static_cast<double>(heap.end_ns - since_ns) / 1e9
                                  : 0;
       seen.end_ns = heap.end_ns;
+      seen.has_pace = seconds > 0;
       seen.stacks = LookAt(process->profile(), heap, before.stacks, seconds);
     }
   }
@@ -107,6 +109,8 @@ void LiveRows::GroupByFunction() {
   total_ = {};
   std::map<std::string, double> largest;  // live bytes of the stack that a row shows
   for (const auto& [place, heap] : heaps_) {
+    if (heap.has_pace && !total_.per_second)
+      total_.per_second = 0;
     for (const auto& [callsite, stack] : heap.stacks) {
       const std::string& name = HolderOf(*stack.profile, callsite);
       LiveRow& row = rows_[name];

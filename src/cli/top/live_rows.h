@@ -15,10 +15,10 @@
 namespace heapprofd {
 
 struct LiveFigures {
-  double live = 0;        // bytes
-  double change = 0;      // of that, since the look before
-  double per_second = 0;  // bytes allocated
-  double objects = 0;     // live
+  double live = 0;                        // bytes
+  double change = 0;                      // of that, since the look before
+  std::optional<double> per_second = {};  // bytes allocated; nullopt: not known yet
+  double objects = 0;                     // live
 
   LiveFigures& operator+=(const LiveFigures& more);
 };
@@ -84,7 +84,8 @@ class LiveRows {
 
   // Heaps have dumps at times of their own.
   struct SeenHeap {
-    uint64_t end_ns = 0;  // of the dump
+    uint64_t end_ns = 0;    // of the dump
+    bool has_pace = false;  // there was a look before it
     Stacks stacks;
   };
 

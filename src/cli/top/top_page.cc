@@ -58,7 +58,7 @@ std::string FigureText(const LiveFigures& figures, LiveOrder column) {
     case LiveOrder::kChange:
       return SignedBytes(figures.change);
     case LiveOrder::kPerSecond:
-      return FormatBytes(figures.per_second);
+      return figures.per_second ? FormatBytes(*figures.per_second) : "-";
     case LiveOrder::kObjects:
       break;
   }
@@ -89,8 +89,10 @@ std::string TableHead(LiveOrder order,
 std::string TotalsText(const TopFacts& facts) {
   return ClockText(facts.seconds) + "  live " +
          FormatBytes(std::max(0.0, facts.total.live)) + "  change " +
-         SignedBytes(facts.total.change) + "  allocated " +
-         FormatBytes(facts.total.per_second) + "/s  " +
+         SignedBytes(facts.total.change) +
+         (facts.total.per_second
+              ? "  allocated " + FormatBytes(*facts.total.per_second) + "/s  "
+              : "  ") +
          FormatCounted(std::max(0.0, facts.total.objects), "object", "objects");
 }
 

@@ -107,13 +107,23 @@ TEST_F(TopPageTest, ChangesAreThoseBetweenTwoLooksHoweverOftenItIsDumped) {
   EXPECT_EQ(rows[0].name, "Load");
   EXPECT_DOUBLE_EQ(rows[0].figures.live, 4000);
   EXPECT_DOUBLE_EQ(rows[0].figures.change, -1000);
-  EXPECT_DOUBLE_EQ(rows[0].figures.per_second, 0);
+  EXPECT_EQ(rows[0].figures.per_second, 0.0);
   EXPECT_DOUBLE_EQ(rows[1].figures.change, 2000);
-  EXPECT_NEAR(rows[1].figures.per_second, 2000 / 3.0, 1e-6);
+  EXPECT_NEAR(rows[1].figures.per_second.value_or(0), 2000 / 3.0, 1e-6);
   EXPECT_DOUBLE_EQ(rows_.total().live, 7000);
   EXPECT_DOUBLE_EQ(rows_.total().objects, 704);  // TestProfile adds two to each
   ASSERT_EQ(trace_.processes().size(), 1u);
   EXPECT_EQ(trace_.processes()[0]->profile().heaps.size(), 1u);
+}
+
+TEST_F(TopPageTest, OfTheFirstLookNoPaceIsTold) {
+  Set("Cache", 1000);
+  Dump(1);
+  EXPECT_EQ(rows_.total().per_second, std::nullopt);
+  EXPECT_EQ(Shown().find("allocated "), std::string::npos) << Shown();
+  EXPECT_NE(Shown().find("            -"), std::string::npos) << Shown();
+  Dump(2);
+  EXPECT_NE(Shown().find("allocated 0 B/s"), std::string::npos) << Shown();
 }
 
 TEST_F(TopPageTest, EveryOrderHasItsLeader) {
@@ -178,7 +188,7 @@ TEST_F(TopPageTest, ThreadsAreShownByTheirOwnKey) {
   EXPECT_EQ(rows[1].name, "thread 13");
   EXPECT_DOUBLE_EQ(rows[0].figures.live, 8000);
   EXPECT_DOUBLE_EQ(rows[0].figures.change, 4000);
-  EXPECT_DOUBLE_EQ(rows[0].figures.per_second, 2000);
+  EXPECT_EQ(rows[0].figures.per_second, 2000.0);
   EXPECT_DOUBLE_EQ(rows[0].figures.objects, 8);
 }
 
