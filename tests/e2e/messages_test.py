@@ -189,7 +189,7 @@ class Refusals(unittest.TestCase):
                     self.assertEqual(len(result.stderr.splitlines()), 1)
             perfetto = os.path.join(os.environ["COMPAT"], "perfetto")
             for arguments, words in [(["-c", config.name], "cannot record: no output is named; use -o FILE"),
-                                     (["-c", config.name, "-o", "-", "-d"], "cannot record in the background to standard")]:
+                                     (["-c", config.name, "-o", "-", "-d"], "cannot record in the background to standard output: it is no file; name one with --out")]:
                 result = subprocess.run([perfetto, *arguments], capture_output=True, text=True)
                 self.assertEqual(result.returncode, 2, result.stderr)
                 self.assertIn(words, result.stderr)

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import tty
 import unittest
 
 from hprof_dump import phone
@@ -209,6 +210,53 @@ class WhatIsNoFile(WithRecording):
                 done = subprocess.run([HEAP_PROFILE, *command], capture_output=True, text=True, check=False, timeout=60)
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(f"cannot create {output}: it is a directory; name a file in it", done.stderr)
+
+
+class TraceStreams(unittest.TestCase):
+    """Of `perfetto -o`, whose service writes to files only."""
+
+    MARKER = bytes.fromhex("82477a76b28d42ba81dc33326d57a079")
+
+    def setUp(self):
+        self.place = Place()
+        self.addCleanup(self.place.close)
+        self.config = os.path.join(self.place.directory, "config")
+        with open(self.config, "wb") as file:
+            subprocess.run([HEAP_PROFILE, "--print-config", "-n", "nobody", "-d", "10"], stdout=file, check=True)
+        self.env = {**os.environ, **self.place.env}
+        self.command = [os.path.join(os.environ["COMPAT"], "perfetto"), "-c", self.config, "--txt", "-o"]
+
+    def test_names_of_standard_output(self):
+        file = os.path.join(self.place.directory, "trace")
+        for output in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+            for shell in (f"{' '.join(self.command)} {output} | cat", f"{' '.join(self.command)} {output} > {file}; cat {file}"):
+                with self.subTest(shell):
+                    done = subprocess.run(["/bin/sh", "-c", shell], env=self.env, capture_output=True, timeout=60, check=True)
+                    self.assertIn(self.MARKER, done.stdout, done.stderr)
+                    self.assertEqual(done.stderr, b"")
+
+    def test_a_pipe_that_has_a_name(self):
+        pipe = os.path.join(self.place.directory, "pipe")
+        os.mkfifo(pipe)
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reader:
+            subprocess.run([*self.command, pipe], env=self.env, timeout=60, check=True)
+            self.assertIn(self.MARKER, reader.communicate(timeout=60)[0])
+        self.assertTrue(stat.S_ISFIFO(os.lstat(pipe).st_mode))
+
+    def test_a_terminal(self):
+        master, terminal = os.openpty()
+        self.addCleanup(os.close, master)
+        tty.setraw(terminal)
+        with subprocess.Popen([*self.command, "/dev/stdout"], env=self.env, stdout=terminal, stderr=subprocess.PIPE) as recorder:
+            os.close(terminal)
+            output = b""
+            try:
+                while part := os.read(master, 65536):
+                    output += part
+            except OSError:  # nobody has the terminal any more
+                pass
+            self.assertEqual(recorder.wait(timeout=60), 0, recorder.stderr.read())
+        self.assertIn(self.MARKER, output)
 
 
 @unittest.skipUnless(os.geteuid() == 0, "only root has rights that others have not")

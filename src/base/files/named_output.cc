@@ -28,6 +28,9 @@ struct PathEnd {
 
   bool IsLink() const { return found.valid() && S_ISLNK(status.st_mode); }
 
+  // No place for a file, when all links were followed.
+  bool IsStream() const { return found.valid() && !S_ISREG(status.st_mode); }
+
   // The kernel's own: there is no text that it could be followed by.
   bool IsLinkOfProc() const {
     struct statfs system {};
@@ -108,19 +111,19 @@ ScopedFd OpenStream(const PathEnd& end) {
   return ScopedFd(open(FdPath(end.found.get()).c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
 }
 
-Result<NamedOutput> OpenOther(const PathEnd& end,
-                              const std::string& path,
-                              const std::string& failure) {
+Result<ScopedFd> OpenOther(const PathEnd& end,
+                           const std::string& path,
+                           const std::string& failure) {
   if (S_ISDIR(end.status.st_mode))
     return Status(StatusCode::kIo, failure + ": it is a directory; name a file in it");
   if (geteuid() == 0 && !end.IsLink() && !IsRootUser(end.status.st_uid))
     return Status(StatusCode::kIo, "cannot write " + path + ": it belongs to user " +
                                        std::to_string(end.status.st_uid) +
                                        "; remove it, or name another file");
-  NamedOutput output{.file = std::nullopt, .stream = OpenStream(end)};
-  if (!output.stream.valid())
+  ScopedFd stream = OpenStream(end);
+  if (!stream.valid())
     return Status::FromErrno("cannot write " + path, errno);
-  return output;
+  return stream;
 }
 
 }  // namespace
@@ -128,11 +131,19 @@ Result<NamedOutput> OpenOther(const PathEnd& end,
 Result<NamedOutput> OpenNamedOutput(const std::string& path) {
   const std::string failure = "cannot create " + path;
   HPD_TRY_ASSIGN(const PathEnd end, FollowLinks(path, failure));
-  if (end.found.valid() && !S_ISREG(end.status.st_mode))
-    return OpenOther(end, path, failure);
+  if (end.IsStream()) {
+    HPD_TRY_ASSIGN(ScopedFd stream, OpenOther(end, path, failure));
+    return NamedOutput{.file = std::nullopt, .stream = std::move(stream)};
+  }
   HPD_TRY_ASSIGN(NewFile file,
                  NewFile::Create({FdPath(end.folder.get()) + "/" + end.name, path}));
   return NamedOutput{.file = std::move(file), .stream = {}};
+}
+
+Result<ScopedFd> OpenNamedStream(const std::string& path) {
+  const std::string failure = "cannot create " + path;
+  HPD_TRY_ASSIGN(const PathEnd end, FollowLinks(path, failure));
+  return end.IsStream() ? OpenOther(end, path, failure) : ScopedFd();
 }
 
 }  // namespace heapprofd

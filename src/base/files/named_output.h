@@ -21,4 +21,7 @@ struct NamedOutput {
 // kernel shows of this process's descriptors (/dev/stdout, /dev/fd/3) is that descriptor.
 Result<NamedOutput> OpenNamedOutput(const std::string& path);
 
+// Its stream alone. Invalid: a file is there, or nothing; it is not touched.
+Result<ScopedFd> OpenNamedStream(const std::string& path);
+
 }  // namespace heapprofd

@@ -10,11 +10,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/fd_path.h"
+#include "base/files/named_output.h"
 #include "base/files/own_file.h"
 #include "base/files/temporary_directory.h"
+#include "base/files/write_all.h"
 #include "base/print.h"
 #include "cli/command_table.h"
 #include "cli/flag_values.h"
@@ -123,11 +127,21 @@ std::string RealPath(const std::string& path) {
   return realpath(path.c_str(), real.data()) != nullptr ? real.data() : path;
 }
 
+Result<ScopedFd> OpenStream(const std::string& path) {
+  if (path != "-")
+    return OpenNamedStream(path);
+  ScopedFd standard_output(fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0));
+  if (!standard_output.valid())
+    return Status::FromErrno("cannot write to standard output", errno);
+  return standard_output;
+}
+
 // A service writes to files only: what is for a pipe, or a terminal, waits in one.
-Status OpenTraceFile(const FilePlace& place, RemoteRequest* request) {
-  request->trace_path = place.path;
-  if (place.path != "-") {
-    HPD_TRY_ASSIGN(request->trace, OpenForWriting(place));
+Status OpenTraceFile(const std::string& path, RemoteRequest* request, ScopedFd* stream) {
+  request->trace_path = path == "-" ? "standard output" : path;
+  HPD_TRY_ASSIGN(*stream, OpenStream(path));
+  if (!stream->valid()) {
+    HPD_TRY_ASSIGN(request->trace, OpenForWriting(path));
     return {};
   }
   const std::string directory = NamelessDirectory();
@@ -138,31 +152,37 @@ Status OpenTraceFile(const FilePlace& place, RemoteRequest* request) {
              : Status::FromErrno("cannot create a file in " + directory, errno);
 }
 
-Status CopyToOutput(int fd) {
-  std::array<char, 65536> buffer{};
-  lseek(fd, 0, SEEK_SET);
-  for (ssize_t got = 0; (got = read(fd, buffer.data(), buffer.size())) > 0;) {
-    if (fwrite(buffer.data(), 1, static_cast<size_t>(got), stdout) !=
-        static_cast<size_t>(got))
-      return Status::FromErrno("cannot write the trace to standard output", errno);
+Status CopyTrace(const RemoteRequest& request, int stream) {
+  std::string buffer(65536, '\0');
+  lseek(request.trace.get(), 0, SEEK_SET);
+  for (ssize_t got = 0;
+       (got = read(request.trace.get(), buffer.data(), buffer.size())) > 0;) {
+    const std::string_view bytes(buffer.data(), static_cast<size_t>(got));
+    if (const int error = WriteAll(stream, bytes); error != 0)
+      return Status::FromErrno("cannot write the trace to " + request.trace_path, error);
   }
-  return fflush(stdout) == 0
-             ? Status()
-             : Status::FromErrno("cannot write the trace to standard output", errno);
+  return {};
 }
 
-Status OpenOutput(const RecordOptions& options, bool to_file, RemoteRequest* request) {
+// `stream`: where the trace is to be copied at the end; invalid: nowhere.
+Status OpenOutput(const RecordOptions& options,
+                  bool to_file,
+                  RemoteRequest* request,
+                  ScopedFd* stream) {
   if (to_file) {
     const std::string path =
         options.output.empty() ? request->config.output_path : options.output;
     if (path.empty())
       return Status(StatusCode::kInvalidArgument,
                     "cannot record: no output is named; use -o FILE");
-    return OpenTraceFile(path, request);
+    return OpenTraceFile(path, request, stream);
   }
   HPD_TRY_ASSIGN(request->directory, OutputDirectory::Create(options.output));
   request->directory->set_path(RealPath(FdPath(request->directory->fd())));
-  return OpenTraceFile(request->directory->Place("raw-trace"), request);
+  const FilePlace place = request->directory->Place("raw-trace");
+  request->trace_path = place.path;
+  HPD_TRY_ASSIGN(request->trace, OpenForWriting(place));
+  return {};
 }
 
 // Nobody who waits for the end of our output waits for the recording.
@@ -198,10 +218,6 @@ int RecordAndReport(const RemoteRequest& request, bool with_report) {
 
 // The recording goes on in a child; the parent tells its process id and leaves.
 int RecordInBackground(RemoteRequest request, bool with_report) {
-  if (request.trace_path == "-")
-    return Fail(Status(StatusCode::kInvalidArgument,
-                       "cannot record in the background to standard output; name a file "
-                       "with --out"));
   std::array<int, 2> pipe_fds{};
   if (pipe2(pipe_fds.data(), O_CLOEXEC) != 0)
     return Fail(Status::FromErrno("cannot create a pipe", errno));
@@ -233,15 +249,19 @@ int Record(const RecordOptions& options, bool to_file) {
   RemoteRequest request;
   request.config = std::move(config).value();
   request.quiet = options.quiet || to_file;
-  if (const Status status = OpenOutput(options, to_file, &request); !status.ok())
+  ScopedFd stream;
+  if (const Status status = OpenOutput(options, to_file, &request, &stream); !status.ok())
     return Fail(status);
   request.may_start_service = options.may_start_service;
   const bool with_report = options.with_report && !to_file;
+  if (options.background && stream.valid())
+    return Fail(Invalid("cannot record in the background to " + request.trace_path +
+                        ": it is no file; name one with --out"));
   if (options.background)
     return RecordInBackground(std::move(request), with_report);
   const int exit_code = RecordAndReport(request, with_report);
-  if (request.trace_path == "-") {
-    const Status copied = CopyToOutput(request.trace.get());
+  if (stream.valid()) {
+    const Status copied = CopyTrace(request, stream.get());
     return copied.ok() ? exit_code : Fail(copied);
   }
 
