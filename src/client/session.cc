@@ -283,14 +283,14 @@ enum class JoinResult : uint8_t {
 
 #ifndef HPD_FLAT_CLIENT
 // It is counted, and cannot be recorded. Once: a process that could not ask does not try
-// at each of its samples.
-JoinResult StayOutOfReach(ConnectResult why) {
-  g_session.is_out_of_reach.store(true, std::memory_order_relaxed);
-  CountUnprofiled(why == ConnectResult::kUnreached
-                      ? &RingHeader::unreached_children
-                      : &RingHeader::children_without_descriptor,
-                  1);
-  return JoinResult::kOutOfReach;
+// at each of its samples. Also where its parent's session is over: that may have ended
+// with the parent alone, and then its memory is still read.
+void CountOutOfReach(ConnectResult why) {
+  if (!g_session.is_out_of_reach.exchange(true, std::memory_order_relaxed))
+    CountUnprofiled(why == ConnectResult::kUnreached
+                        ? &RingHeader::unreached_children
+                        : &RingHeader::children_without_descriptor,
+                    1);
 }
 #endif
 
@@ -303,9 +303,11 @@ JoinResult JoinOwnSession() {
 #else
   SessionMemory* parents_memory = g_session.memory.load(std::memory_order_relaxed);
   const ConnectResult result = Connect(g_session, ClientOrigin::kForkChild);
-  if ((result == ConnectResult::kUnreached || result == ConnectResult::kNoDescriptor) &&
-      !IsSessionOver(parents_memory->engine->control))
-    return StayOutOfReach(result);
+  if (result == ConnectResult::kUnreached || result == ConnectResult::kNoDescriptor) {
+    CountOutOfReach(result);
+    if (!IsSessionOver(parents_memory->engine->control))
+      return JoinResult::kOutOfReach;
+  }
   const bool is_connected = result == ConnectResult::kConnected;
   if (is_connected) {
     EndCounting();

@@ -4,7 +4,8 @@
 //   files:                  no further file may be opened
 //   folder FOLDER:          a chroot
 //   folder FOLDER PROGRAM:  the same; the child becomes PROGRAM
-//   orphan FOLDER:          a chroot, where the child alone goes when its parent has ended
+//   orphan FOLDER:          a chroot, where the child alone goes when its parent has ended. Both
+//                           keep 1,000,000 bytes instead, and the child one more before
 #define _DEFAULT_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -12,11 +13,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { kLarge = 1000000 };
+
+static void keep_block(size_t size) {
+  void* volatile block = calloc(1, size);
+  (void)block;
+}
+
 static void keep_blocks(void) {
-  for (int i = 0; i < 100; ++i) {
-    void* volatile block = calloc(1, 1000);
-    (void)block;
-  }
+  for (int i = 0; i < 100; ++i)
+    keep_block(1000);
 }
 
 static int go_into(const char* folder) {
@@ -24,24 +30,28 @@ static int go_into(const char* folder) {
 }
 
 static int be_orphaned_in(const char* folder) {
-  int life[2];
-  if (pipe(life) != 0)
+  int life[2];  // of the parent, as long as it can be written to
+  int begun[2];
+  char byte = 0;
+  if (pipe(life) != 0 || pipe(begun) != 0)
     return 6;
   const pid_t child = fork();
   if (child != 0)
-    return child < 0 ? 7 : 0;
-  char none;
+    return child > 0 && read(begun[0], &byte, 1) == 1 ? 0 : 7;
   close(life[1]);
-  if (read(life[0], &none, 1) != 0 || !go_into(folder))
+  keep_block(1);  // from here on it counts in its parent's memory
+  if (write(begun[1], &byte, 1) != 1 || read(life[0], &byte, 1) != 0 || !go_into(folder))
     return 8;
-  keep_blocks();
+  keep_block(kLarge);
   return 0;
 }
 
 int main(int argc, char** argv) {
-  keep_blocks();
-  if (argc > 2 && strcmp(argv[1], "orphan") == 0)
+  if (argc > 2 && strcmp(argv[1], "orphan") == 0) {
+    keep_block(kLarge);
     return be_orphaned_in(argv[2]);
+  }
+  keep_blocks();
   if (argc > 2) {
     if (!go_into(argv[2]))
       return 2;
