@@ -12,8 +12,9 @@ import trace_pb2
 from profile_run import HEAP_PROFILE
 
 
-def trace_of(*heaps, pid=7):
-    """A trace of one process. `heaps`: (name, {function: (count, bytes, freed count, freed bytes)}, other fields)."""
+def trace_of(*heaps, pid=7, ends=True):
+    """A trace of one process. `heaps`: (name, {function: (count, bytes, freed count, freed bytes)}, other fields). One
+    that tells of quality is ours, and comes to its end unless `ends` is False."""
     trace = trace_pb2.Trace()
     tables = trace.packet.add(trusted_packet_sequence_id=2, sequence_flags=1).interned_data
     for table in (tables.build_ids, tables.mapping_paths, tables.function_names):
@@ -33,6 +34,8 @@ def trace_of(*heaps, pid=7):
                 tables.callstacks.add(iid=iid, frame_ids=[iid])
             dump.samples.add(callstack_id=iids[function], alloc_count=count, self_allocated=size, free_count=freed_count,
                              self_freed=freed)
+    if ends and any("quality" in fields for _, _, fields in heaps):
+        trace.packet.add(trusted_packet_sequence_id=1).recording_end.SetInParent()
     return trace.SerializeToString()
 
 
@@ -175,8 +178,27 @@ class CutFiles(FilesTest):
 
     def test_one_that_ends_between_packets(self):
         fields = {"reason": "the program is statically linked", "quality": {"samples": 0}}
-        path = self.file("cut", trace_of(("libc.malloc", {}, fields)))
+        path = self.file("cut", trace_of(("libc.malloc", {}, fields), ends=False))
         self.assertIn(self.LOST, self.run_tool("show", path, code=4).stderr)
+
+    def test_one_that_ends_between_packets_says_so_with_what_is_left(self):
+        heap = ("libc.malloc", {"main": (1, 100, 0, 0)}, {"quality": {"samples": 1}})
+        cut, whole = self.file("cut", trace_of(heap, ends=False)), self.file("whole", trace_of(heap))
+        perfettos = self.file("perfettos", trace_of(heap[:2] + ({},)))
+        words = f"{cut} is incomplete: the end of its recording is missing; what comes before is used"
+        page = os.path.join(self.directory, "page.html")
+        for command in (["show"], ["stats"], ["leaks"], ["diff", whole], ["export", "--format", "folded"], ["query", "-q", "/dev/null"],
+                        ["report", "-o", page], ["traceconv", "profile", "--output-dir", self.directory]):
+            result = self.run_tool(*command, cut)
+            said = result.stdout + result.stderr
+            if command[0] == "report":
+                with open(page, encoding="utf-8") as file:
+                    said += file.read()
+            if command[0] == "traceconv":
+                words = "the trace is damaged behind 2 packets: the end of its recording is missing; what comes before is used"
+            self.assertIn(words, said)
+            for path in (whole, perfettos):
+                self.assertNotIn("the end of its recording", self.run_tool(*command, path).stdout)
 
     def test_a_compressed_one(self):
         path = self.file("cut.gz", gzip.compress(trace_of(("libc.malloc", {"main": (1, 100, 0, 0)}, {})))[:-40])

@@ -31,12 +31,6 @@ void AddProcesses(OpenedFile& file) {
                    });
 }
 
-// Cut, or written by a recorder of ours that did not come to its end: why there was nothing
-// up to then is no reason for nothing.
-bool LacksEnd(const ImportedTrace& trace) {
-  return trace.is_cut || (!trace.qualities.empty() && !trace.recording_end);
-}
-
 }  // namespace
 
 Status OpenedFile::Complete() {
@@ -82,15 +76,14 @@ double OpenedFile::seconds() const {
 std::string OpenedFile::ReasonForNothing() const {
   if (!processes.empty() && HasSamples(processes[0]->profile()))
     return "";
-  const bool lacks_end = LacksEnd(trace());
   for (const auto& process : processes) {
-    if (!lacks_end && !process->profile().reason.empty())
+    if (!process->profile().reason.empty())
       return process->profile().reason;
   }
   if (!trace().heap_graph.graphs.empty())
     return "it has Java heaps only; heap_profile hprof leaks, heap_profile report, "
            "heap_profile query and heap_profile traceconv java_heap_profile show them";
-  if (lacks_end)
+  if (trace().is_cut)
     return "the file is incomplete, and what could be read of it has no samples; copy it "
            "again, or record again";
   return processes.empty() ? "it has no heap profile"

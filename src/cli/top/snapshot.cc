@@ -77,6 +77,7 @@ Result<std::string> WriteSnapshot(const LiveProcesses& processes) {
     HPD_TRY(writer.WriteModuleSymbols(
         profile, processes.size() == 1 ? NamedModules::kAll : NamedModules::kFiles));
   }
+  HPD_TRY(writer.WriteEnd({}));
   HPD_TRY(writer.Finish());
   HPD_TRY_ASSIGN(const ScopedFd kept, next.file.Keep());
   return next.name;

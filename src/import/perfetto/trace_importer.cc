@@ -238,6 +238,7 @@ void TraceImporter::ImportData(uint32_t field,
     case field::TracePacket::kUnsampledChildren:
       return ImportUnsampledChildren(*builder_, message);
     case field::TracePacket::kRecordingEnd:
+      has_end_ = true;
       return ImportRecordingEnd(*builder_, message);
     case field::TracePacket::kProcessEnd:
       return ImportProcessEnd(*builder_, message);

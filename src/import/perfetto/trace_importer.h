@@ -40,6 +40,9 @@ class TraceImporter {
   // mappings, converts times.
   void Finish();
 
+  // A recorder of ours has said that all was over (proto RecordingEnd).
+  bool has_end() const { return has_end_; }
+
  private:
   struct Sequence;
   struct PacketHeader;
@@ -68,6 +71,7 @@ class TraceImporter {
   std::vector<DumpTimes> dump_times_;
   ClockTable clocks_;
   int64_t latest_ts_ = 0;
+  bool has_end_ = false;
   int depth_ = 0;  // of compressed packets
   const ByteSource* source_;
   uint64_t counted_bytes_ = 0;  // of the source, in inflation_

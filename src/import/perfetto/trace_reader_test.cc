@@ -301,6 +301,20 @@ TEST(TraceReaderTest, ASecondFileHasOtherProcesses) {
   EXPECT_EQ(test->trace.callsites.row_count(), 3u);  // the same stacks
 }
 
+TEST(TraceReaderTest, ARecordingOfOursThatHasNoEndIsCutBetweenTwoPackets) {
+  const auto damage_of = [](const std::string& bytes) {
+    TestTrace test;
+    MemorySource source(bytes);
+    const Result<ReadReport> report = ReadTrace(source, "x", test.builder);
+    return report.ok() ? report.value().damage : report.status().message();
+  };
+  const std::string ours = FixtureBytes("exec");
+  EXPECT_EQ(damage_of(ours), "the end of its recording is missing");
+  EXPECT_EQ(damage_of(ours + FixtureBytes("recording_end")), "");
+  EXPECT_EQ(damage_of(ours + "\x0a\x7f\x08"), "it ends in the middle of a packet");
+  EXPECT_EQ(damage_of(FixtureBytes("two_dumps")), "") << "another recorder's";
+}
+
 TEST(TraceReaderTest, WhatTheRecorderKnewBelongsToTheProgramOfItsProcess) {
   const auto test = ReadFixture("recording_end");
   const ImportedTrace& trace = test->trace;
