@@ -31,7 +31,9 @@ struct Quality {
   uint64_t unmapped_frames = 0;
   uint64_t postponed_frames = 0;
   uint64_t late_files = 0;
+  uint64_t gone_files = 0;
   uint64_t unwind_errors = 0;
+  uint64_t late_stacks = 0;
   uint64_t unwind_time_us = 0;
   UnwindTimes unwind_times = {};
   uint64_t map_reparses = 0;
@@ -90,8 +92,14 @@ constexpr auto kFigures = std::to_array<Figure>({
      "mapped files that did not open in time at first: code of theirs was unknown until "
      "they did",
      kIsFault},
+    {"gone_files", 29, &Quality::gone_files,
+     "mapped files of code that were gone, or could not be opened, when they were first "
+     "looked at: stacks may end there",
+     kIsFault},
     {"unwind_errors", 12, &Quality::unwind_errors,
      "copied stacks that could not be unwound", kIsFault},
+    {"late_stacks", 30, &Quality::late_stacks,
+     "of these: their process had ended before its code was looked at", kIsFault},
     {"unwind_time_us", 13, &Quality::unwind_time_us,
      "time spent unwinding copied stacks"},
     {"map_reparses", 21, &Quality::map_reparses, "times the memory map was read again"},

@@ -1,6 +1,7 @@
 #include "unwind/address_space.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -16,6 +17,18 @@ constexpr uint64_t kMapsPatienceNs = 100'000'000;  // 65,530 mappings take half 
 bool IsSameCode(const MapEntry& a, const MapEntry& b) {
   return a.start == b.start && a.end == b.end && a.offset == b.offset &&
          a.device == b.device && a.inode == b.inode;
+}
+
+// Neither late nor refused.
+bool HasEnded(const GuardedText& maps) {
+  return !maps.is_late && maps.text.empty() &&
+         (maps.error == 0 || maps.error == ENOENT || maps.error == ESRCH);
+}
+
+// Others have code of the program's own making, which is not looked up in files.
+bool IsOnDisk(const MapEntry& entry) {
+  return entry.path.starts_with('/') && !entry.path.starts_with("/memfd:") &&
+         !entry.path.starts_with("/dev/") && !entry.path.starts_with("/SYSV");
 }
 
 // An emulator of this architecture, a program of another one, keeps the emulated code in
@@ -83,6 +96,7 @@ AddressSpace::AddressSpace(pid_t pid,
 Result<RefreshOutcome> AddressSpace::Refresh(uint64_t wanted) {
   const uint64_t begin_ns = MonotonicNs();
   const GuardedText maps = maps_.Read(kMaxMapsText, kMapsPatienceNs);
+  is_gone_ = HasEnded(maps);
   if (maps.error != 0)
     return Status::FromErrno(
         "cannot open the mappings of process " + std::to_string(pid_), maps.error);
@@ -158,6 +172,7 @@ std::optional<PlacedCode> AddressSpace::Adopt(const MapEntry& entry, OpenedFiles
   if (std::optional<PlacedCode> back = known_.CameBack(entry, module.get()))
     return back;
   replacements_ += known_.Clear(entry);
+  gone_files_ += files->is_gone() && IsOnDisk(entry) ? 1u : 0u;
   return known_.Add(entry, std::move(module));
 }
 

@@ -89,6 +89,13 @@ class AddressSpace {
   // do, code of theirs is unknown.
   const std::vector<std::string>& late_files() const { return late_.files(); }
 
+  // How many were gone, or could not be opened: nothing is known of their code.
+  uint64_t gone_files() const { return gone_files_; }
+
+  // The last refresh found that the program has ended: what was not looked at before
+  // nobody will know.
+  bool is_gone() const { return is_gone_; }
+
   uint64_t refreshes() const { return vain_.readings(); }
 
   // Grows when code has come to lie where other code was, seen by any Refresh. Whoever
@@ -131,6 +138,8 @@ class AddressSpace {
   MappedMemory mapped_;
   VainLookups vain_;
   LateCode late_;
+  uint64_t gone_files_ = 0;
+  bool is_gone_ = false;
   uint64_t replacements_ = 0;
   uint64_t removals_ = 0;
   bool has_unopened_files_ = false;

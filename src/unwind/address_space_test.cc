@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,7 @@
 #include "base/files/file_opener_process.h"
 #include "base/files/foreign_file.h"
 #include "base/files/late_user.h"
+#include "base/test_child.h"
 
 namespace heapprofd {
 namespace {
@@ -371,6 +374,49 @@ TEST(LateFileTest, CodeWhoseFileOpensLateReplacesWhatWasTakenForNoCode) {
   EXPECT_EQ(space.replacements(), replacements + 1);
   munmap(code, 4096);
   std::filesystem::remove_all(folder);
+}
+
+// As somebody who may open files by their names only.
+TEST(GoneFileTest, CodeWhoseFileWasRemovedIsCounted) {
+  constexpr uid_t kNobody = 65534;
+  std::string folder = testing::TempDir() + "gone-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  std::filesystem::copy_file("/proc/self/exe", folder + "/code");
+  const ScopedFd gone(open((folder + "/code").c_str(), O_RDONLY | O_CLOEXEC));
+  std::filesystem::remove_all(folder);
+  const ScopedFd made(memfd_create("made", MFD_CLOEXEC));
+  const std::optional<std::string> counted = SaidInChild(
+      [] { return setgid(kNobody) == 0 && setuid(kNobody) == 0; },
+      [&] {
+        ModuleCache modules;
+        std::vector<Mapping> mappings;
+        AddressSpace space(getpid(), &modules, &mappings);
+        static_cast<void>(space.Refresh());
+        const uint64_t before = space.gone_files();
+        for (const ScopedFd* fd : {&gone, &made})
+          mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd->get(), 0);
+        static_cast<void>(space.Refresh());
+        return std::to_string(space.gone_files() - before);
+      });
+  if (!counted)
+    GTEST_SKIP() << "no mounts of its own";
+  EXPECT_EQ(*counted, "1");
+}
+
+TEST_F(AddressSpaceTest, OfAProcessThatHasEndedNothingMoreIsLearnt) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    while (true)
+      pause();
+  }
+  AddressSpace space(child, &modules_, &mappings_);
+  EXPECT_TRUE(space.Refresh().ok());
+  EXPECT_FALSE(space.is_gone());
+  kill(child, SIGKILL);
+  ASSERT_EQ(waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(space.Refresh().ok());
+  EXPECT_TRUE(space.is_gone());
 }
 
 TEST_F(AddressSpaceTest, OfAProcessThatIsGoneTheFilesStayKnown) {

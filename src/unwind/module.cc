@@ -219,19 +219,20 @@ ModuleCache::ModuleCache(uint64_t patience_ns) : patience_ns_(patience_ns) {
 
 std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
                                          const MapEntry& entry,
-                                         bool* is_late) {
-  if (is_late != nullptr)
-    *is_late = false;
+                                         FileState* state) {
+  FileState unwanted{};
+  FileState& found_state = state != nullptr ? *state : unwanted;
+  found_state = FileState::kFound;
   if (entry.path == "[vdso]")
     return OwnVdso(entry);
   if (entry.inode == 0)
     return nullptr;
   const GuardedUser user = UserOf(pid);  // while we know that it is there
   ForeignFile file = OpenMappedFile(pid, entry, patience_ns_);
-  if (is_late != nullptr)
-    *is_late = file.is_late;
-  if (!file.fd.valid())
+  if (!file.fd.valid()) {
+    found_state = file.is_late ? FileState::kLate : FileState::kGone;
     return nullptr;
+  }
   const Key key{file.device, file.inode, static_cast<int64_t>(file.size),
                 file.changed_ns};
   const auto found = modules_.find(key);

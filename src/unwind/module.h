@@ -117,9 +117,18 @@ class ModuleCache {
   // `patience_ns`: how long Get may wait for a file.
   explicit ModuleCache(uint64_t patience_ns = kServingPatienceNs);
 
+  // Of the last file that was asked for.
+  enum class FileState : uint8_t {
+    kFound,
+    kLate,  // it may be had later
+    kGone,  // there is none, or it must not be opened
+  };
+
   // The image behind an executable mapping of a process; nullptr when it cannot be read
-  // or is no ELF image. `is_late`: it may be had later.
-  std::shared_ptr<Module> Get(pid_t pid, const MapEntry& entry, bool* is_late = nullptr);
+  // or is no ELF image.
+  std::shared_ptr<Module> Get(pid_t pid,
+                              const MapEntry& entry,
+                              FileState* state = nullptr);
 
  private:
   // All modules together. Real programs need a tenth of their code's size; a target that

@@ -30,7 +30,10 @@ class OpenedFiles {
   }
 
   // The last one: it may be had later.
-  bool is_late() const { return is_late_; }
+  bool is_late() const { return state_ == ModuleCache::FileState::kLate; }
+
+  // The same: it is not to be had.
+  bool is_gone() const { return state_ == ModuleCache::FileState::kGone; }
 
   // In opening.
   uint64_t spent_ns() const { return spent_ns_; }
@@ -39,7 +42,7 @@ class OpenedFiles {
   pid_t pid_;
   ModuleCache* cache_;
   uint64_t spent_ns_ = 0;
-  bool is_late_ = false;
+  ModuleCache::FileState state_ = ModuleCache::FileState::kFound;
   std::map<std::pair<uint64_t, uint64_t>, std::shared_ptr<Module>>
       modules_;  // by device and inode as the maps have them
 };

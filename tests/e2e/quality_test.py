@@ -4,10 +4,13 @@ elfutils finds in a copy, and nothing is lost."""
 import json
 import os
 import shutil
+import signal
+import subprocess
 import tempfile
 import unittest
 
-from profile_run import program, run
+from profile_run import HEAP_PROFILE, program, run
+from service_run import wait_for
 
 
 def figures_of(command, options=("-i", "512")):
@@ -67,6 +70,38 @@ class Quality(unittest.TestCase):
         self.assertEqual(figures["lost_records"], 0)
         self.assertEqual(result.main.of("rushed")["alloc_objects"], 400000)
         self.assertLess(figures["copied_samples"], 20000)
+
+    def test_code_that_is_not_looked_at_before_its_program_is_killed(self):
+        with tempfile.TemporaryDirectory() as directory:
+            out, stats = os.path.join(directory, "out"), os.path.join(directory, "stats.json")
+            command = [HEAP_PROFILE, "-i", "1", "--no-report", "-o", out, "--", program("late_load"), program("libplugin_a.so")]
+            with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  env={**os.environ, "HEAPPROFD_STATS_JSON": stats}) as recorder:
+                self.assertEqual(recorder.stdout.readline(), "ready\n")
+                loader = self.child_of(recorder.pid)
+                os.kill(recorder.pid, signal.SIGSTOP)
+                recorder.stdin.write("go\n")
+                recorder.stdin.flush()
+                wait_for(lambda: self.is_dead(loader), "it is not killed")
+                os.kill(recorder.pid, signal.SIGCONT)
+                stderr = recorder.communicate(timeout=60)[1]
+            with open(stats) as file:
+                figures = json.load(file)
+        self.assertEqual(figures["late_stacks"], figures["unwind_errors"])
+        self.assertGreaterEqual(figures["late_stacks"], 300)
+        self.assertIn(f"{figures['late_stacks']} stacks end early: the program had ended before the code there was looked at; "
+                      "leave the profiler some processor time", stderr)
+        self.assertNotIn("-fasynchronous-unwind-tables", stderr)
+
+    @staticmethod
+    def is_dead(pid):
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+
+    @staticmethod
+    def child_of(pid):
+        found = subprocess.run(["pgrep", "-P", str(pid), "late_load"], capture_output=True, text=True, check=True)
+        return int(found.stdout)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,30 @@ void AddLimits(const Quality& quality, std::vector<std::string>* warnings) {
         "a larger --interval");
 }
 
+// Why no way was found is known of those that end where the code itself is not.
+void AddCutStacks(const Quality& quality, std::vector<std::string>* warnings) {
+  const uint64_t others =
+      quality.unwind_errors - std::min(quality.unwind_errors, quality.late_stacks);
+  if (quality.late_stacks > 0)
+    warnings->push_back(
+        CountedExactly(quality.late_stacks, " stack ends", " stacks end") +
+        " early: the program had ended before the code there was looked at; leave the "
+        "profiler some processor time");
+  if (quality.gone_files > 0)
+    warnings->push_back(
+        CountedExactly(quality.gone_files, " mapped file was", " mapped files were") +
+        " gone, or could not be opened, when first looked at: stacks through code of "
+        "theirs may end early or lack names; leave files of running programs in place, "
+        "or record as root");
+  if (IsMuch(others, quality))
+    warnings->push_back(
+        Share(others, quality.samples) +
+        " of the stacks end early: no way was found from a function to its caller" +
+        (quality.gone_files > 0 ? ""
+                                : "; code built with -fasynchronous-unwind-tables has "
+                                  "what is needed"));
+}
+
 void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {
   if (IsMuch(quality.unknown_stacks, quality))
     warnings->push_back(Share(quality.unknown_stacks, quality.samples) +
@@ -109,11 +133,7 @@ void AddStacks(const Quality& quality, std::vector<std::string>* warnings) {
     warnings->push_back(Share(quality.truncated_stacks, quality.samples) +
                         " of the stacks lack their outermost frames: they are deeper "
                         "than 512 frames, or larger than what is copied of a stack");
-  if (IsMuch(quality.unwind_errors, quality))
-    warnings->push_back(Share(quality.unwind_errors, quality.samples) +
-                        " of the stacks end early: no way was found from a function to "
-                        "its caller; code built with -fasynchronous-unwind-tables has "
-                        "what is needed");
+  AddCutStacks(quality, warnings);
   if (quality.agreed_samples < quality.checked_samples)
     warnings->push_back(std::to_string(quality.checked_samples - quality.agreed_samples) +
                         " of " + std::to_string(quality.checked_samples) +

@@ -318,7 +318,18 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
       {[](TestProfile& t) { t.profile().quality.truncated_stacks = 20; }, "2.0%",
        "512 frames"},
       {[](TestProfile& t) { t.profile().quality.unwind_errors = 50; }, "5.0%",
-       "no way was found from a function to its caller; code built with"},
+       "no way was found from a function to its caller; code built with "
+       "-fasynchronous-unwind-tables has what is needed"},
+      {[](TestProfile& t) {
+         t.profile().quality.unwind_errors = 50;
+         t.profile().quality.late_stacks = 50;
+       },
+       "50 stacks end early: the program had ended before the code there was looked at",
+       "leave the profiler some processor time"},
+      {[](TestProfile& t) { t.profile().quality.gone_files = 1; },
+       "1 mapped file was gone, or could not be opened, when first looked at: stacks "
+       "through code of theirs may end early or lack names",
+       "leave files of running programs in place, or record as root"},
       {[](TestProfile& t) { t.profile().quality.checked_samples = 4; }, "4 of 4",
        "disagreed"},
       {[](TestProfile& t) { t.profile().quality.refused_samples = 7; }, "7 samples",

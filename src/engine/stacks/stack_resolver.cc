@@ -77,6 +77,8 @@ CallsiteId StackResolver::UnwindCopy(const SampleParts& sample, bool is_settled)
     ++quality.truncated_stacks;
   else if (unwound.stop != StopReason::kComplete)
     ++quality.unwind_errors;
+  if (unwound.stop == StopReason::kUnmapped && code_->is_gone())
+    ++quality.late_stacks;
   return stacks_.Intern(keys);
 }
 

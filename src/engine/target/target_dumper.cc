@@ -71,6 +71,7 @@ void TargetDumper::LookAtQuality() {
   quality.postponed_frames = parts_.code->postponed();
   profile.late_files = parts_.code->late_files();
   quality.late_files = profile.late_files.size();
+  quality.gone_files = parts_.code->gone_files();
   quality.map_reparses = parts_.code->refreshes();
   parts_.ring->CountDamage(std::min<uint64_t>(header.slot_count.load(), kMaxThreadSlots),
                            &quality);
