@@ -8,6 +8,7 @@
 #include "cli/open_traces.h"
 #include "cli/results/process_order.h"
 #include "hprof/graph_tables.h"
+#include "import/import_file.h"
 #include "query/allocators.h"
 #include "tables/last_dumps.h"
 
@@ -110,6 +111,7 @@ Result<std::unique_ptr<OpenedFile>> OpenFile(const std::string& path,
     return Invalid("cannot read " + path +
                    ": it is a heap dump of Java; heap_profile hprof leaks FILE and "
                    "heap_profile report FILE show what is in it");
+  ReturnFreedMemory();
   HPD_TRY_ASSIGN(std::unique_ptr<OpenedFile> file, OpenFiles({path}, tool));
   HPD_TRY(file->Complete());
   return file;
