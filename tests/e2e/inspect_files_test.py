@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import random
 import subprocess
 import tempfile
 import unittest
@@ -326,6 +327,23 @@ class HeapsOfTwoFiles(FilesTest):
         a, b = self.heaps("a", com_example_arena=9000), self.file("b.folded", b"main 100\n")
         self.assertEqual(self.json("diff", a, b)["live_bytes"]["change"], -8900)
         self.assertEqual(self.json("diff", b, a)["live_bytes"]["change"], 8900)
+
+    @unittest.skipIf(os.environ.get("SANITIZE"), "a sanitizer has memory of its own")
+    def test_many_long_stacks_take_no_more_memory_than_their_file(self):
+        dice = random.Random(1)
+        names = [f"space::Class{i}::function_{i}(std::string const&, int, std::vector<int>)" for i in range(1000)]
+        stacks = [";".join(dice.choices(names, k=100)) for _ in range(3000)]
+        path = self.file("many.folded", "".join(f"{stack} 4096\n" for stack in stacks).encode())
+        least = self.peak_kib("show", path)
+        self.assertLess(self.peak_kib("leaks", path), 1.5 * least)
+        self.assertLess(self.peak_kib("diff", path, path), 1.5 * least)
+
+    def peak_kib(self, *arguments):
+        process = subprocess.Popen([HEAP_PROFILE, *arguments], stdout=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        return usage.ru_maxrss
 
 
 if __name__ == "__main__":

@@ -15,22 +15,21 @@ std::string CallSites::PlaceOf(const Position& position) const {
 }
 
 uint32_t CallSites::PlaceNumber(const Position& position) {
-  const auto [known, is_new] =
-      place_by_position_.try_emplace({position.frame, position.line}, 0);
+  const auto [number, is_new] =
+      place_by_position_.Insert(uint64_t{position.frame} << 32 | position.line, 0);
   if (is_new)
-    known->second =
+    *number =
         places_.try_emplace(PlaceOf(position), static_cast<uint32_t>(places_.size()))
             .first->second;
-  return known->second;
+  return *number;
 }
 
 uint32_t CallSites::SiteOf(const std::vector<Position>& stack) {
-  uint32_t site = kNoId;
-  for (auto position = stack.rbegin(); position != stack.rend(); ++position) {
-    const std::pair step(site, PlaceNumber(*position));
-    site = sites_.try_emplace(step, static_cast<uint32_t>(sites_.size())).first->second;
-  }
-  return site;
+  std::vector<uint32_t> places;
+  places.reserve(stack.size());
+  for (const Position& position : stack)
+    places.push_back(PlaceNumber(position));
+  return sites_.Of(places);
 }
 
 }  // namespace heapprofd

@@ -5,9 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "base/flat_map.h"
+#include "cli/inspect/sequence_numbers.h"
 #include "cli/results/top_list.h"
 #include "profile/model.h"
 
@@ -33,8 +34,8 @@ class CallSites {
 
   const TargetProfile& profile_;
   std::map<std::string, uint32_t> places_;
-  std::map<std::pair<FrameId, uint32_t>, uint32_t> place_by_position_;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> sites_;  // by the caller's, and place
+  FlatMap<uint32_t> place_by_position_;
+  SequenceNumbers sites_;  // of their places
 };
 
 }  // namespace heapprofd

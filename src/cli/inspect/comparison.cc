@@ -68,11 +68,11 @@ using HeldByFunction = std::map<StackFunction, Held>;
 void AddHeld(const ChosenHeap& chosen, Estimate Held::*side, HeldByFunction* held) {
   StackNames names(*chosen.profile);
   for (const auto& [callsite, totals] : chosen.heap->callsites) {
-    const std::vector<StackFunction> stack = names.HolderStack(callsite);
-    if (stack.empty())
+    const StackFunction holder = names.Holder(callsite);
+    if (holder.label.empty())
       continue;
-    Held& function = (*held)[stack[0]];
-    function.label = stack[0].label;
+    Held& function = (*held)[holder];
+    function.label = holder.label;
     function.*side += totals.live();
   }
 }

@@ -3,37 +3,42 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
 #include "cli/inspect/call_sites.h"
+#include "cli/inspect/holder_functions.h"
 #include "profile/limits.h"
 #include "report/report_data.h"
 
 namespace heapprofd {
 namespace {
 
-using Stack = std::vector<StackFunction>;
-
-// What is summed together: all of a stack's functions, or of them one call site.
-using Key = std::pair<Stack, uint32_t>;
+// What is summed together: a stack of functions, by its number in HolderFunctions, or of
+// it one call site.
+using Key = std::pair<uint32_t, uint32_t>;
 
 constexpr uint32_t kWholeStack = kNoId;
 
 struct Sums {
   std::vector<double> series;
   CallsiteTotals last;
-  BytesByAge ages{};  // at the last dump
-  std::string place;  // of a call site
+  std::unique_ptr<BytesByAge> ages;  // at the last dump; nullptr: nothing is live
+  std::string place;                 // of a call site
 };
 
 class StackSums {
  public:
   // `split`: only these stacks, each call site for itself; nullptr: whole stacks.
-  StackSums(const TargetProfile& profile, size_t dumps, const std::set<Stack>* split)
-      : names_(profile), sites_(profile), dumps_(dumps), split_(split) {}
+  StackSums(const TargetProfile& profile,
+            HolderFunctions* functions,
+            size_t dumps,
+            const std::set<uint32_t>* split)
+      : functions_(*functions), sites_(profile), dumps_(dumps), split_(split) {}
 
   void Add(const HeapDump& heap, size_t dump) {
     for (const auto& [callsite, totals] : heap.callsites) {
@@ -62,7 +67,9 @@ class StackSums {
       if (sums == nullptr)
         continue;
       const size_t age = std::min<size_t>(row.log2, BytesByAge().size() - 1);
-      sums->ages[age] += row.estimate.bytes;
+      if (sums->ages == nullptr)
+        sums->ages = std::make_unique<BytesByAge>();
+      (*sums->ages)[age] += row.estimate.bytes;
       tells_ages_ = true;
     }
   }
@@ -76,22 +83,22 @@ class StackSums {
   }
 
   Sums* Make(CallsiteId callsite) {
-    const std::vector<StackNames::Position> positions = names_.HolderPositions(callsite);
-    Stack stack = names_.FunctionsAt(positions);
+    const std::vector<StackNames::Position> positions = functions_.PositionsOf(callsite);
+    const uint32_t stack = functions_.StackAt(positions);
     if (split_ != nullptr && !split_->contains(stack))
       return nullptr;
     const uint32_t site = split_ == nullptr ? kWholeStack : sites_.SiteOf(positions);
-    Sums& sums = sums_[{std::move(stack), site}];
+    Sums& sums = sums_[{stack, site}];
     sums.series.resize(dumps_, 0);
     if (split_ != nullptr && sums.place.empty() && !positions.empty())
       sums.place = sites_.PlaceOf(positions[0]);
     return &sums;
   }
 
-  StackNames names_;
+  HolderFunctions& functions_;
   CallSites sites_;
   size_t dumps_;
-  const std::set<Stack>* split_;
+  const std::set<uint32_t>* split_;
   std::map<Key, Sums> sums_;
   std::map<CallsiteId, Sums*> by_callsite_;
   bool tells_ages_ = false;
@@ -207,6 +214,7 @@ class LeakFinder {
       : process_(*ProcessOf(file, heap)),
         dumps_(DumpsOf(file, process_, heap.heap->heap_name)),
         last_(process_.Restore(dumps_.back())),
+        functions_(process_.profile()),
         suppressor_(&filter->suppressions) {
     const uint64_t begin_ns = std::min(process_.profile().process.start_ns, last_.end_ns);
     newest_ns_ =
@@ -215,7 +223,7 @@ class LeakFinder {
   }
 
   Leaks Find() {
-    StackSums whole(process_.profile(), dumps_.size(), nullptr);
+    StackSums whole(process_.profile(), &functions_, dumps_.size(), nullptr);
     AddEarlier(&whole);
     whole.Add(last_, dumps_.size() - 1);
     AddTotals(whole);
@@ -229,11 +237,23 @@ class LeakFinder {
     }
     AddCallSites();
     std::stable_sort(leaks_.stacks.begin(), leaks_.stacks.end(),
-                     [](const auto& a, const auto& b) { return RankOf(a) < RankOf(b); });
+                     [this](const auto& a, const auto& b) { return IsBefore(a, b); });
+    leaks_.functions = functions_.functions();
     return std::move(leaks_);
   }
 
  private:
+  // Equal ones in the order of their names, whatever file they are from.
+  bool IsBefore(const SuspectStack& a, const SuspectStack& b) const {
+    const auto [rank_a, rank_b] = std::pair(RankOf(a), RankOf(b));
+    if (rank_a != rank_b)
+      return rank_a < rank_b;
+    const auto function = [this](uint32_t row) -> const StackFunction& {
+      return functions_.functions()[row];
+    };
+    return std::ranges::lexicographical_compare(a.stack, b.stack, {}, function, function);
+  }
+
   void AddEarlier(StackSums* sums) {
     for (size_t i = 0; i + 1 < dumps_.size(); ++i)
       sums->Add(process_.Restore(dumps_[i]), i);
@@ -254,7 +274,7 @@ class LeakFinder {
   void AddCallSites() {
     if (!leaks_.tells_frees)
       return;
-    StackSums sites(process_.profile(), dumps_.size(), &others_);
+    StackSums sites(process_.profile(), &functions_, dumps_.size(), &others_);
     sites.Add(last_, dumps_.size() - 1);
     if (std::ranges::none_of(sites.sums(),
                              [](const auto& row) { return IsKept(row.second); }))
@@ -267,21 +287,24 @@ class LeakFinder {
     }
   }
 
-  void AddSuspect(const Stack& stack, const Sums& sums, Evidence evidence) {
+  void AddSuspect(uint32_t stack, const Sums& sums, Evidence evidence) {
+    const std::span<const uint32_t> rows = functions_.RowsOf(stack);
     SuspectStack suspect;
     suspect.live = sums.series.back();
-    if (suspect.live <= 0 || suppressor_.Suppress(stack, suspect.live) != nullptr)
+    if (suspect.live <= 0 ||
+        suppressor_.Suppress(rows, functions_.functions(), suspect.live) != nullptr)
       return;
+    const BytesByAge ages = sums.ages != nullptr ? *sums.ages : BytesByAge();
     suspect.allocated = sums.last.allocated.bytes;
     suspect.evidence = evidence;
-    suspect.too_new = std::min(suspect.live, YoungerBytes(sums.ages, newest_ns_));
+    suspect.too_new = std::min(suspect.live, YoungerBytes(ages, newest_ns_));
     leaks_.left_out += suspect.too_new;
-    if (suspect.settled() <= RoundingOf(sums.ages)) {
+    if (suspect.settled() <= RoundingOf(ages)) {
       leaks_.left_out += suspect.settled();
       return;
     }
-    suspect.median_age_ns = MedianAge(sums.ages);
-    suspect.stack = stack;
+    suspect.median_age_ns = MedianAge(ages);
+    suspect.stack.assign(rows.begin(), rows.end());
     suspect.place = sums.place;
     suspect.series = sums.series;
     suspect.error = LiveError(sums);
@@ -291,9 +314,10 @@ class LeakFinder {
   RestoredProfile& process_;
   std::vector<uint32_t> dumps_;
   HeapDump last_;
+  HolderFunctions functions_;
   Suppressor suppressor_;
   double newest_ns_ = 0;
-  std::set<Stack> others_;  // with live bytes and no evidence
+  std::set<uint32_t> others_;  // with live bytes and no evidence
   Leaks leaks_;
 };
 

@@ -51,7 +51,7 @@ struct LeakFilter {
 
 struct SuspectStack {
   Evidence evidence = Evidence::kNone;
-  std::vector<StackFunction> stack;  // the holder first
+  std::vector<uint32_t> stack;  // rows of Leaks::functions, the holder first
   std::string
       place;  // of the holder's call, where others of these functions free; else ""
   std::vector<double> series;  // live bytes by dump
@@ -69,8 +69,9 @@ struct SuspectStack {
 
 struct Leaks {
   std::vector<SuspectStack> stacks;  // those with the strongest evidence first
-  size_t dumps = 0;                  // looked at
-  double live = 0;                   // of the whole heap
+  std::vector<StackFunction> functions;
+  size_t dumps = 0;  // looked at
+  double live = 0;   // of the whole heap
   bool tells_frees = false;
   bool tells_ages = false;
   double left_out = 0;  // live bytes of stacks, too new to be told

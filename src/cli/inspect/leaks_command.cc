@@ -68,11 +68,12 @@ std::vector<Flag> LeaksFlags(LeaksOptions& options) {
        .apply = Switch(&options.json)}};
 }
 
-std::string Callers(const std::vector<StackFunction>& stack) {
+std::string Callers(const std::vector<uint32_t>& stack, const Leaks& leaks) {
   const std::string arrow = TerminalShowsUnicode() ? "← " : "<- ";
   std::string text;
   for (size_t i = 1; i < stack.size() && i <= kCallers; ++i)
-    text += (i == 1 ? "" : " ") + arrow + Cut(Printable(stack[i].label), kCallerWidth);
+    text += (i == 1 ? "" : " ") + arrow +
+            Cut(Printable(leaks.functions[stack[i]].label), kCallerWidth);
   return text;
 }
 
@@ -90,13 +91,14 @@ std::string RowOf(size_t rank, const SuspectStack& suspect, const Leaks& leaks) 
   const std::string growth = leaks.dumps > 1 ? (suspect.growth() < 0 ? "-" : "+") +
                                                    FormatBytes(std::abs(suspect.growth()))
                                              : "?";
-  std::string text =
-      number + Pad(EvidenceName(suspect.evidence), 22) +
-      Pad(FormatBytes(suspect.settled()), kLeakFigureWidth) +
-      Pad(growth, kLeakFigureWidth) + Pad(freed, kLeakFigureWidth) +
-      Pad(AgeText(suspect), kLeakFigureWidth) + Printable(suspect.stack[0].label) +
-      (suspect.place.empty() ? "" : "  " + Printable(suspect.place)) + "\n";
-  const std::string callers = Callers(suspect.stack);
+  std::string text = number + Pad(EvidenceName(suspect.evidence), 22) +
+                     Pad(FormatBytes(suspect.settled()), kLeakFigureWidth) +
+                     Pad(growth, kLeakFigureWidth) + Pad(freed, kLeakFigureWidth) +
+                     Pad(AgeText(suspect), kLeakFigureWidth) +
+                     Printable(leaks.functions[suspect.stack[0]].label) +
+                     (suspect.place.empty() ? "" : "  " + Printable(suspect.place)) +
+                     "\n";
+  const std::string callers = Callers(suspect.stack, leaks);
   return callers.empty() ? text : text + "      " + callers + "\n";
 }
 
@@ -163,8 +165,10 @@ void PrintTable(const ChosenHeap& heap,
 
 Json StackJson(const SuspectStack& suspect, const Leaks& leaks) {
   Json functions = Json::array();
-  for (const StackFunction& function : suspect.stack)
+  for (const uint32_t row : suspect.stack) {
+    const StackFunction& function = leaks.functions[row];
     functions.push_back({{"name", function.name}, {"module", function.module}});
+  }
   Json series = Json::array();
   for (const double live : suspect.series)
     series.push_back(RoundedFigure(live));

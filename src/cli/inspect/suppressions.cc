@@ -90,24 +90,23 @@ bool MatchesPattern(std::string_view pattern, std::string_view text) {
   }
 }
 
-size_t Suppressor::FirstOf(const StackFunction& function) {
-  const auto [known, is_new] = known_.try_emplace(
-      {function.name, function.path, function.module, function.label, function.source});
-  if (is_new)
-    known->second = static_cast<size_t>(
-        std::ranges::find_if(suppressions_,
-                             [&](const Suppression& suppression) {
-                               return Describes(suppression.pattern, function);
-                             }) -
-        suppressions_.begin());
-  return known->second;
+size_t Suppressor::FirstOf(const StackFunction& function) const {
+  return static_cast<size_t>(std::ranges::find_if(suppressions_,
+                                                  [&](const Suppression& suppression) {
+                                                    return Describes(suppression.pattern,
+                                                                     function);
+                                                  }) -
+                             suppressions_.begin());
 }
 
-const Suppression* Suppressor::Suppress(const std::vector<StackFunction>& stack,
+const Suppression* Suppressor::Suppress(std::span<const uint32_t> stack,
+                                        const std::vector<StackFunction>& functions,
                                         double bytes) {
+  while (known_.size() < functions.size())
+    known_.push_back(FirstOf(functions[known_.size()]));
   size_t first = suppressions_.size();
-  for (const StackFunction& function : stack)
-    first = std::min(first, FirstOf(function));
+  for (const uint32_t row : stack)
+    first = std::min(first, known_[row]);
   if (first == suppressions_.size())
     return nullptr;
   ++suppressions_[first].stacks;

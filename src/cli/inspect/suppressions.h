@@ -3,9 +3,9 @@
 // (https://github.com/google/sanitizers/wiki/AddressSanitizerLeakSanitizer#suppressions)
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <map>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,15 +41,17 @@ class Suppressor {
       : suppressions_(*suppressions) {}
 
   // The first one that describes a function, source file or module of the stack, counted
-  // there; nullptr: none does.
-  const Suppression* Suppress(const std::vector<StackFunction>& stack, double bytes);
+  // there; nullptr: none does. `stack`: rows of `functions`, of which others may be added
+  // behind those that were there before.
+  const Suppression* Suppress(std::span<const uint32_t> stack,
+                              const std::vector<StackFunction>& functions,
+                              double bytes);
 
  private:
-  size_t FirstOf(const StackFunction& function);
+  size_t FirstOf(const StackFunction& function) const;
 
   std::vector<Suppression>& suppressions_;
-  // By all that is looked at: its index, or how many there are.
-  std::map<std::array<std::string, 5>, size_t> known_;
+  std::vector<size_t> known_;  // by row: its index, or how many there are
 };
 
 }  // namespace heapprofd

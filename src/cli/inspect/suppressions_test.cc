@@ -9,6 +9,8 @@
 namespace heapprofd {
 namespace {
 
+using FunctionRows = std::vector<uint32_t>;
+
 TEST(SuppressionsTest, PatternsAreThoseOfLeakSanitizer) {
   EXPECT_TRUE(MatchesPattern("bar", "foobarbaz"));
   EXPECT_FALSE(MatchesPattern("bar", "foobaz"));
@@ -49,11 +51,13 @@ TEST(SuppressionsTest, FunctionsAndModulesAreLookedAtAndCounted) {
   const StackFunction nameless{
       .name = "", .module = "libfoo.so", .label = "libfoo.so+0x1"};
   const StackFunction other{.name = "main", .module = "a", .label = "main"};
+  std::vector<StackFunction> functions = {other, fill};
   Suppressor suppressor(&suppressions);
-  EXPECT_EQ(suppressor.Suppress({other, fill, nameless}, 10), &suppressions[0]);
-  EXPECT_EQ(suppressor.Suppress({nameless, other}, 5), &suppressions[1]);
-  EXPECT_EQ(suppressor.Suppress({nameless, other}, 5), &suppressions[1]);
-  EXPECT_EQ(suppressor.Suppress({other}, 100), nullptr);
+  EXPECT_EQ(suppressor.Suppress(FunctionRows{0}, functions, 100), nullptr);
+  functions.push_back(nameless);
+  EXPECT_EQ(suppressor.Suppress(FunctionRows{0, 1, 2}, functions, 10), &suppressions[0]);
+  EXPECT_EQ(suppressor.Suppress(FunctionRows{2, 0}, functions, 5), &suppressions[1]);
+  EXPECT_EQ(suppressor.Suppress(FunctionRows{2, 0}, functions, 5), &suppressions[1]);
   EXPECT_EQ(suppressions[0].stacks, 1u);
   EXPECT_EQ(suppressions[1].stacks, 2u);
   EXPECT_EQ(suppressions[1].bytes, 10);
@@ -70,12 +74,13 @@ TEST(SuppressionsTest, PathsOfModulesAndSourceFilesAreLookedAt) {
   for (const char* const pattern :
        {"*/x/bin/grow$", "/opt/x/bin/grow", "^/opt/x", "src/x/grow.cc", "^grow$"}) {
     std::vector<Suppression> suppressions = {{.pattern = pattern}};
-    EXPECT_NE(Suppressor(&suppressions).Suppress({grow}, 1), nullptr) << pattern;
+    EXPECT_NE(Suppressor(&suppressions).Suppress(FunctionRows{0}, {grow}, 1), nullptr)
+        << pattern;
   }
   std::vector<Suppression> suppressions = {{.pattern = "/x/bin/grow"}};
   Suppressor suppressor(&suppressions);
-  EXPECT_NE(suppressor.Suppress({grow}, 1), nullptr);
-  EXPECT_EQ(suppressor.Suppress({elsewhere}, 1), nullptr);
+  EXPECT_NE(suppressor.Suppress(FunctionRows{0}, {grow, elsewhere}, 1), nullptr);
+  EXPECT_EQ(suppressor.Suppress(FunctionRows{1}, {grow, elsewhere}, 1), nullptr);
 }
 
 TEST(SuppressionsTest, AFileThatIsNotThereIsAnError) {

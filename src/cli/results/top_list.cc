@@ -163,11 +163,9 @@ std::vector<StackNames::Position> StackNames::HolderPositions(CallsiteId callsit
   return positions;
 }
 
-std::vector<StackFunction> StackNames::FunctionsAt(
-    const std::vector<Position>& positions) {
+std::vector<StackFunction> StackNames::HolderStack(CallsiteId callsite) {
   std::vector<StackFunction> functions;
-  functions.reserve(positions.size());
-  for (const Position& position : positions)
+  for (const Position& position : HolderPositions(callsite))
     functions.push_back(FunctionAt(position));
   return functions;
 }

@@ -74,12 +74,10 @@ class StackNames {
   // stack that has no others the innermost one.
   std::vector<Position> HolderPositions(CallsiteId callsite);
 
-  std::vector<StackFunction> FunctionsAt(const std::vector<Position>& positions);
+  StackFunction FunctionAt(const Position& position);
 
   // Those of HolderPositions.
-  std::vector<StackFunction> HolderStack(CallsiteId callsite) {
-    return FunctionsAt(HolderPositions(callsite));
-  }
+  std::vector<StackFunction> HolderStack(CallsiteId callsite);
 
   // The first of these. Its label is "" where the stack has no frames.
   StackFunction Holder(CallsiteId callsite);
@@ -97,7 +95,6 @@ class StackNames {
   };
 
   const Name& NameOf(const Position& position);
-  StackFunction FunctionAt(const Position& position);
   template <typename Visit>
   void Walk(CallsiteId callsite, Visit visit) const;
 
