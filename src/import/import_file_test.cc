@@ -196,7 +196,9 @@ TEST_F(ImportTest, OurOwnPprofFilesComeBack) {
   PprofOptions options;
   options.time_unix_ns = 1000;
   ASSERT_TRUE(Import(EncodePprof(profile, profile.heaps[0], options)).ok());
-  EXPECT_EQ(Rows(), (Map{{"main;_Z1fv;_Z2inv", "10,100 -3,-30 "}}));
+  EXPECT_EQ(Rows(), (Map{{"main;f();in()", "10,100 -3,-30 "}}));
+  const uint32_t innermost = trace_.callsites.frame[trace_.allocations.callsite[0]];
+  EXPECT_EQ(trace_.Text(trace_.frames.name[innermost]), "_Z1fv");
   EXPECT_EQ(trace_.dumps[0].ts, 1000);
   EXPECT_EQ(trace_.dumps[0].sampling_interval, 4096u);
 }

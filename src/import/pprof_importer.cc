@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "import/formats.h"
 #include "import/pprof_profile.h"
+#include "symbolize/demangle.h"
 
 namespace heapprofd {
 namespace {
@@ -111,7 +112,7 @@ class PprofImporter {
     return builder_.InternMapping(row);
   }
 
-  // A function's name for linkers when the profile has it: demangling is up to queries.
+  // A function's name for linkers when the profile has it.
   StringId NameOf(const PprofLine& line) {
     const PprofFunction* function = profile_.FindFunction(line.function);
     if (function == nullptr)
@@ -119,6 +120,16 @@ class PprofImporter {
     const std::string_view system_name = profile_.StringAt(function->system_name);
     return system_name.starts_with("_") ? builder_.Intern(system_name)
                                         : Intern(function->name);
+  }
+
+  // That name for people, with its parameters, as symbols of traces are; `name` of the
+  // profile may be without.
+  StringId SymbolNameOf(const PprofLine& line) {
+    const StringId name = NameOf(line);
+    const auto [entry, is_new] = symbol_names_.try_emplace(name, name);
+    if (is_new)
+      entry->second = builder_.Intern(Demangle(builder_.trace().Text(name)));
+    return entry->second;
   }
 
   StringId FileOf(const PprofLine& line) {
@@ -143,7 +154,7 @@ class PprofImporter {
     uint32_t set = kNoId;
     for (const PprofLine& line : location.lines)
       set = builder_.AddSymbol(
-          set, NameOf(line), FileOf(line),
+          set, SymbolNameOf(line), FileOf(line),
           static_cast<uint32_t>(std::min<uint64_t>(line.line, UINT32_MAX)));
     builder_.trace().frames.symbol_set[frame] = set;
   }
@@ -154,7 +165,7 @@ class PprofImporter {
     if (symbols.EndOf(set) - set != location.lines.size())
       return false;
     for (size_t i = 0; i < location.lines.size(); ++i) {
-      if (symbols.name[set + i] != NameOf(location.lines[i]) ||
+      if (symbols.name[set + i] != SymbolNameOf(location.lines[i]) ||
           symbols.source_file[set + i] != FileOf(location.lines[i]) ||
           symbols.line[set + i] != location.lines[i].line)
         return false;
@@ -215,6 +226,8 @@ class PprofImporter {
   const PprofProfile& profile_;
   TraceBuilder& builder_;
   std::unordered_map<uint64_t, uint32_t> frames_;  // location -> frame
+  std::unordered_map<StringId, StringId>
+      symbol_names_;  // name of a function -> for people
   PprofSample sample_;
   Column<uint32_t> stack_frames_;  // of sample_, the outermost first
   Figures figures_;

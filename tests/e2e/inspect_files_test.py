@@ -79,6 +79,30 @@ def pprof_of(functions, period=4096, unit="bytes", types=("objects", "space")):
     return gzip.compress(profile.SerializeToString())
 
 
+class LinkersNames(FilesTest):
+    """Names are for people, wherever they come from: what two files call one function is one function."""
+
+    def setUp(self):
+        super().setUp()
+        fields = {"sampling_interval_bytes": 4096}
+        self.trace = self.file("trace", trace_of(("libc.malloc", {"_ZN4pool4growEm": (256, 1 << 20, 0, 0)}, fields)))
+        self.pprof = os.path.join(self.directory, "p.pb.gz")
+        self.run_tool("export", "--format", "pprof", self.trace, "-o", self.pprof)
+
+    def test_a_trace_and_a_pprof_profile_are_compared(self):
+        result = self.json("diff", self.trace, self.pprof)
+        self.assertEqual((result["live_bytes"]["b"], result["functions"]), (1 << 20, []))
+
+    def test_exports_of_both_are_the_same(self):
+        for path in (self.trace, self.pprof):
+            self.assertEqual(self.run_tool("export", "--format", "folded", path).stdout, "pool::grow(unsigned long) 1048576\n")
+
+    def test_sql_has_both(self):
+        rows = self.run_tool("query", "--csv", self.pprof, "SELECT s.name, f.name FROM stack_profile_frame f "
+                             "JOIN stack_profile_symbol s USING (symbol_set_id)").stdout
+        self.assertIn('"pool::grow(unsigned long)","_ZN4pool4growEm"', rows)
+
+
 class SampledFiles(FilesTest):
     """1 MiB in blocks of 64 bytes, of which 1 in 4096 bytes was sampled: a standard error of 65 kB."""
 

@@ -16,7 +16,7 @@ SourceLine LineOf(const ImportedTrace& trace,
                   uint32_t symbol,
                   bool is_last) {
   SourceLine line;
-  line.function = std::string(trace.Text(trace.symbols.name[symbol]));
+  line.function = Demangle(trace.Text(trace.symbols.name[symbol]));
   if (is_last && trace.frames.deobfuscated_name[frame] != kNoId)
     line.function = std::string(trace.Text(trace.frames.deobfuscated_name[frame]));
   else if (is_last && trace.frames.name[frame] != kEmptyString)
