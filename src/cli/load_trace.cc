@@ -38,13 +38,10 @@ Status SymbolizeLoaded(const std::string& tool, TraceBuilder& builder) {
   HPD_TRY_ASSIGN(const SymbolizeOptions options, SymbolizeOptions::FromEnvironment());
   if (options.binary_path.empty())
     return {};
-  UnnamedCode code = FramesToSymbolize(builder.trace());
-  const ProfileToSymbolize wanted{.code = code.table(), .open_module = {}};
-  for (const SymbolizeReport& report : SymbolizeProfiles({&wanted, 1}, options)) {
-    for (const std::string& message : Summarize(report).messages)
-      Warn(tool, message);
-  }
-  ApplySymbols(code, builder);
+  const FoundSymbols found = FindSymbols(builder.trace(), options);
+  for (const std::string& message : found.summary.messages)
+    Warn(tool, message);
+  ApplySymbols(found, builder);
   return {};
 }
 

@@ -68,6 +68,29 @@ class Symbols(unittest.TestCase):
                 self.assertGreater(end.of("Inlined")["alloc_space"], 15_000_000, result.stderr)
                 self.assertRegex(result.stderr, r"1  Inlined  program.cc:4 +1\d\.\d MiB")
 
+    def test_lines_and_inlined_calls_can_be_added_to_names(self):
+        """A stripped file that exports its functions names them; the rest comes later."""
+        subprocess.run(["g++", "-O2", "-g", "-rdynamic", "-Wl,--build-id", os.path.join(self.directory, "program.cc"),
+                        "-o", self.full], check=True)
+        subprocess.run(["strip", "-s", "-o", self.program, self.full], check=True)
+        recorded = os.path.join(self.directory, "recorded")
+        cache = {**os.environ, "XDG_CACHE_HOME": os.path.join(self.directory, "cache")}
+        known = {**cache, "PERFETTO_BINARY_PATH": self.symbols}
+        trace = os.path.join(recorded, "raw-trace")
+        whole = os.path.join(self.directory, "symbolized-trace")
+        subprocess.run([HEAP_PROFILE, "-q", "--no-report", "-o", recorded, "--", self.program], env=cache, check=True)
+        symbols = subprocess.run([HEAP_PROFILE, "traceconv", "symbolize", trace], env=known, stdout=subprocess.PIPE, check=True)
+        with open(trace, "rb") as file, open(whole, "wb") as both:
+            both.write(file.read() + symbols.stdout)
+        for path, env, place in ((trace, cache, r"Hidden +1"), (trace, known, r"Inlined  program\.cc:4 +1"),
+                                 (whole, cache, r"Inlined  program\.cc:4 +1")):
+            shown = subprocess.run([HEAP_PROFILE, "show", path], env=env, stdout=subprocess.PIPE, text=True, check=True)
+            self.assertRegex(shown.stdout, r"1  " + place)
+        again = subprocess.run([HEAP_PROFILE, "traceconv", "symbolize", whole], env=known, capture_output=True, check=True)
+        self.assertEqual(again.stdout, b"")
+        self.assertIn(b"there is nothing to add: all addresses have symbols, or no file that tells more of them was found; "
+                      b"PERFETTO_BINARY_PATH names directories to look in", again.stderr)
+
     def test_a_renamed_file_is_found_by_build_id(self):
         os.makedirs(os.path.join(self.symbols, "deep", "down"))
         os.rename(self.full, os.path.join(self.symbols, "deep", "down", "renamed"))

@@ -1,4 +1,5 @@
-// traceconv symbolize: ModuleSymbols packets for the frames of a trace that have none.
+// traceconv symbolize: ModuleSymbols packets for the frames of a trace that have none, or
+// names without lines.
 #include <cstdio>
 
 #include <protozero/pbf_writer.hpp>
@@ -18,11 +19,8 @@ Result<std::string> SymbolPackets(const TraceconvOptions& options,
   HPD_TRY_ASSIGN(SymbolizeOptions symbols, SymbolizeOptions::FromEnvironment());
   symbols.binary_path.insert(symbols.binary_path.end(), options.symbol_paths.begin(),
                              options.symbol_paths.end());
-  UnnamedCode code = FramesToSymbolize(trace);
-  const ProfileToSymbolize wanted{.code = code.table(), .open_module = {}};
-  SymbolizeSummary summary;
-  for (const SymbolizeReport& report : SymbolizeProfiles({&wanted, 1}, symbols))
-    summary = Summarize(report);
+  const FoundSymbols found = FindSymbols(trace, symbols);
+  const SymbolizeSummary& summary = found.summary;
   for (const std::string& message : summary.messages)
     Print(stderr, "traceconv: %s\n", message.c_str());
   if (summary.unnamed_frames > 0 || options.verbose)
@@ -30,9 +28,11 @@ Result<std::string> SymbolPackets(const TraceconvOptions& options,
           static_cast<unsigned long long>(summary.frames - summary.unnamed_frames),
           static_cast<unsigned long long>(summary.frames));
   std::string packets;
-  for (const std::string& message :
-       ModuleSymbolsMessages(code.mappings, code.frames, NamedModules::kWithBuildId))
-    AppendPacket(packets, field::TracePacket::kModuleSymbols, message);
+  for (const TraceCode* code : {&found.unnamed, &found.named}) {
+    for (const std::string& message :
+         ModuleSymbolsMessages(code->mappings, code->frames, NamedModules::kWithBuildId))
+      AppendPacket(packets, field::TracePacket::kModuleSymbols, message);
+  }
   return packets;
 }
 
@@ -45,8 +45,8 @@ Status ConvertToSymbols(const TraceconvOptions& options) {
     Print(stderr, "traceconv: there is nothing to add: %s\n",
           trace.frames.row_count() == 0
               ? "the trace has no stack"
-              : "all addresses have symbols, or no file with their symbols was found; "
-                "PERFETTO_BINARY_PATH names directories to look in");
+              : "all addresses have symbols, or no file that tells more of them was "
+                "found; PERFETTO_BINARY_PATH names directories to look in");
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
   HPD_TRY(output.Write(packets));
   return output.Finish();

@@ -1,5 +1,6 @@
 #include "import/perfetto/symbolize_trace.h"
 
+#include <algorithm>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -8,14 +9,30 @@
 
 namespace heapprofd {
 
-UnnamedCode FramesToSymbolize(const ImportedTrace& trace) {
-  UnnamedCode code;
+namespace {
+
+enum class Symbols : uint8_t { kNone, kNames, kLines };
+
+Symbols SymbolsOf(const ImportedTrace& trace, size_t frame) {
+  const uint32_t set = trace.frames.symbol_set[frame];
+  if (set == kNoId)
+    return Symbols::kNone;
+  const size_t end = trace.symbols.EndOf(set);
+  for (size_t row = set; row < end; ++row) {
+    if (trace.symbols.source_file[row] != kNoId)
+      return Symbols::kLines;
+  }
+  return Symbols::kNames;
+}
+
+TraceCode FramesWith(Symbols symbols, const ImportedTrace& trace) {
+  TraceCode code;
   std::map<uint32_t, MappingId> mappings;
   std::map<std::pair<MappingId, uint64_t>, bool> is_known;
   for (size_t row = 0; row < trace.frames.row_count(); ++row) {
     const uint32_t source = trace.frames.mapping[row];
     const ImportedMapping& mapping = trace.mappings[source];
-    if (trace.frames.symbol_set[row] != kNoId || mapping.build_id == kEmptyString)
+    if (mapping.build_id == kEmptyString || SymbolsOf(trace, row) != symbols)
       continue;
     const auto [entry, is_new] =
         mappings.try_emplace(source, static_cast<MappingId>(code.mappings.size()));
@@ -28,10 +45,31 @@ UnnamedCode FramesToSymbolize(const ImportedTrace& trace) {
   return code;
 }
 
-void ApplySymbols(const UnnamedCode& code, TraceBuilder& builder) {
-  ImportedTrace& trace = builder.trace();
-  using Address = std::pair<std::pair<StringId, StringId>, uint64_t>;  // module, rel_pc
-  std::map<Address, uint32_t> sets;
+// Another name is not better than the one that the trace has.
+void KeepSourceLines(TraceCode& code) {
+  for (Frame& frame : code.frames) {
+    if (std::ranges::all_of(frame.lines,
+                            [](const SourceLine& line) { return line.file.empty(); }))
+      frame.lines.clear();
+  }
+}
+
+SymbolizeSummary Summarize(const SymbolizeReport& report) {
+  SymbolizeSummary summary;
+  for (const ModuleSymbols& module : report.modules) {
+    summary.frames += module.frames;
+    summary.unnamed_frames += module.unnamed_frames;
+    if (!module.error.empty())
+      summary.messages.push_back(module.error);
+  }
+  return summary;
+}
+
+// Of a module's name and build id, and an address in it.
+using SetOfAddress =
+    std::map<std::pair<std::pair<StringId, StringId>, uint64_t>, uint32_t>;
+
+void AddSymbols(const TraceCode& code, TraceBuilder& builder, SetOfAddress& sets) {
   for (const Frame& frame : code.frames) {
     if (frame.lines.empty())
       continue;
@@ -48,10 +86,31 @@ void ApplySymbols(const UnnamedCode& code, TraceBuilder& builder) {
            builder.Intern(BuildIdText(mapping.build_id))},
           frame.rel_pc}] = set;
   }
+}
+
+}  // namespace
+
+// Both kinds at once: they lie in the same files.
+FoundSymbols FindSymbols(const ImportedTrace& trace, const SymbolizeOptions& options) {
+  FoundSymbols found{.unnamed = FramesWith(Symbols::kNone, trace),
+                     .named = FramesWith(Symbols::kNames, trace),
+                     .summary = {}};
+  const ProfileToSymbolize wanted[] = {{.code = found.unnamed.table(), .open_module = {}},
+                                       {.code = found.named.table(), .open_module = {}}};
+  found.summary = Summarize(SymbolizeProfiles(wanted, options).front());
+  KeepSourceLines(found.named);
+  return found;
+}
+
+void ApplySymbols(const FoundSymbols& found, TraceBuilder& builder) {
+  ImportedTrace& trace = builder.trace();
+  SetOfAddress sets;
+  AddSymbols(found.unnamed, builder, sets);
+  AddSymbols(found.named, builder, sets);
   if (sets.empty())
     return;
   for (size_t row = 0; row < trace.frames.row_count(); ++row) {
-    if (trace.frames.symbol_set[row] != kNoId)
+    if (SymbolsOf(trace, row) == Symbols::kLines)
       continue;
     const ImportedMapping& mapping = trace.mappings[trace.frames.mapping[row]];
     const auto set =
@@ -59,17 +118,6 @@ void ApplySymbols(const UnnamedCode& code, TraceBuilder& builder) {
     if (set != sets.end())
       trace.frames.symbol_set[row] = set->second;
   }
-}
-
-SymbolizeSummary Summarize(const SymbolizeReport& report) {
-  SymbolizeSummary summary;
-  for (const ModuleSymbols& module : report.modules) {
-    summary.frames += module.frames;
-    summary.unnamed_frames += module.unnamed_frames;
-    if (!module.error.empty())
-      summary.messages.push_back(module.error);
-  }
-  return summary;
 }
 
 }  // namespace heapprofd

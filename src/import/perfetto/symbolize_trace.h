@@ -12,19 +12,14 @@
 
 namespace heapprofd {
 
-// The frames of a trace that have a build id and no symbols yet, and their mappings.
-// Frames that differ only in the process have one entry.
-struct UnnamedCode {
+// Frames of a trace that have a build id, and their mappings. Frames that differ only in
+// the process have one entry.
+struct TraceCode {
   std::vector<Mapping> mappings;
   std::vector<Frame> frames;
 
   CodeTable table() { return {.mappings = mappings, .frames = frames}; }
 };
-
-UnnamedCode FramesToSymbolize(const ImportedTrace& trace);
-
-// Puts the lines of `code`, which FramesToSymbolize made, to the frames of the trace.
-void ApplySymbols(const UnnamedCode& code, TraceBuilder& builder);
 
 struct SymbolizeSummary {
   uint64_t frames = 0;
@@ -32,6 +27,16 @@ struct SymbolizeSummary {
   std::vector<std::string> messages;  // one per module that stayed without all its names
 };
 
-SymbolizeSummary Summarize(const SymbolizeReport& report);
+// What was found for the frames of a trace; those without lines got nothing.
+struct FoundSymbols {
+  TraceCode unnamed;         // they had no symbols
+  TraceCode named;           // they had names alone, as stripped files tell them
+  SymbolizeSummary summary;  // of the former
+};
+
+FoundSymbols FindSymbols(const ImportedTrace& trace, const SymbolizeOptions& options);
+
+// Puts what was found in the trace to its frames.
+void ApplySymbols(const FoundSymbols& found, TraceBuilder& builder);
 
 }  // namespace heapprofd

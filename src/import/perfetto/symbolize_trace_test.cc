@@ -31,25 +31,29 @@ class SymbolizeTraceTest : public testing::Test {
     return builder_.InternFrame(kEmptyString, builder_.InternMapping(mapping), rel_pc);
   }
 
-  UnnamedCode Symbolized() {
-    UnnamedCode code = FramesToSymbolize(trace_);
-    const ProfileToSymbolize wanted{.code = code.table(), .open_module = {}};
-    summary_ = Summarize(SymbolizeProfiles({&wanted, 1}, SymbolizeOptions()).front());
-    return code;
+  // As a stripped file or another program would name it.
+  void NameFrame(uint32_t frame, const char* file = nullptr) {
+    trace_.frames.symbol_set[frame] =
+        builder_.AddSymbol(kNoId, builder_.Intern("known"),
+                           file == nullptr ? kNoId : builder_.Intern(file), 0);
+  }
+
+  std::string NameOf(uint32_t frame) const {
+    return std::string(trace_.Text(trace_.symbols.name[trace_.frames.symbol_set[frame]]));
   }
 
   const TestProgram shapes_{"shapes"};
   const uint64_t draw_ = FindSymbol(shapes_, kDraw).start;
   ImportedTrace trace_;
   TraceBuilder builder_{&trace_};
-  SymbolizeSummary summary_;
 };
 
 TEST_F(SymbolizeTraceTest, FramesOfAllProcessesThatMapTheFileAreNamed) {
   const uint32_t first = AddFrame(draw_, 0x10000, shapes_.build_id);
   const uint32_t second = AddFrame(draw_, 0x50000, shapes_.build_id);
   const uint32_t other = AddFrame(draw_, 0x10000, "another version");
-  ApplySymbols(Symbolized(), builder_);
+  const FoundSymbols found = FindSymbols(trace_, SymbolizeOptions());
+  ApplySymbols(found, builder_);
   for (const uint32_t frame : {first, second}) {
     const uint32_t set = trace_.frames.symbol_set[frame];
     ASSERT_NE(set, kNoId);
@@ -60,20 +64,39 @@ TEST_F(SymbolizeTraceTest, FramesOfAllProcessesThatMapTheFileAreNamed) {
     EXPECT_GT(trace_.symbols.line[outermost], 0u);
   }
   EXPECT_EQ(trace_.frames.symbol_set[other], kNoId);
-  EXPECT_EQ(summary_.unnamed_frames, 1u);
-  ASSERT_EQ(summary_.messages.size(), 1u);
+  EXPECT_EQ(found.summary.unnamed_frames, 1u);
+  ASSERT_EQ(found.summary.messages.size(), 1u);
 }
 
-TEST_F(SymbolizeTraceTest, FramesWithSymbolsAreLeftAlone) {
+TEST_F(SymbolizeTraceTest, FramesWithLinesAreLeftAlone) {
   const uint32_t frame = AddFrame(draw_, 0x10000, shapes_.build_id);
-  trace_.frames.symbol_set[frame] =
-      builder_.AddSymbol(kNoId, builder_.Intern("known"), kNoId, 0);
-  EXPECT_TRUE(FramesToSymbolize(trace_).frames.empty());
+  NameFrame(frame, "known.cc");
+  const FoundSymbols found = FindSymbols(trace_, SymbolizeOptions());
+  EXPECT_TRUE(found.unnamed.frames.empty());
+  EXPECT_TRUE(found.named.frames.empty());
+}
+
+TEST_F(SymbolizeTraceTest, FramesThatHaveANameAloneGetTheirLines) {
+  const uint32_t frame = AddFrame(draw_, 0x10000, shapes_.build_id);
+  NameFrame(frame);
+  ApplySymbols(FindSymbols(trace_, SymbolizeOptions()), builder_);
+  EXPECT_EQ(NameOf(frame), kDrawForPeople);
+}
+
+TEST_F(SymbolizeTraceTest, WhereNoLinesAreFoundTheNameStaysAndNothingIsSaid) {
+  const uint32_t frame = AddFrame(draw_, 0x10000, "another version");
+  NameFrame(frame);
+  const FoundSymbols found = FindSymbols(trace_, SymbolizeOptions());
+  ApplySymbols(found, builder_);
+  EXPECT_EQ(NameOf(frame), "known");
+  EXPECT_EQ(found.summary.unnamed_frames, 0u);
+  EXPECT_TRUE(found.summary.messages.empty());
 }
 
 TEST_F(SymbolizeTraceTest, SymbolsWrittenBehindTheTraceFindTheirFrames) {
   AddFrame(draw_, 0x10000, shapes_.build_id);
-  const UnnamedCode code = Symbolized();
+  const FoundSymbols found = FindSymbols(trace_, SymbolizeOptions());
+  const TraceCode& code = found.unnamed;
   std::string symbols;
   for (const std::string& message :
        ModuleSymbolsMessages(code.mappings, code.frames, NamedModules::kWithBuildId)) {
