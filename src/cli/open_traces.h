@@ -15,8 +15,8 @@ namespace heapprofd {
 
 // What may be opened, for help texts.
 inline constexpr char kReadableFiles[] =
-    "A FILE is a raw-trace, a trace of Perfetto, a pprof profile, folded stacks or a\n"
-    "heaptrack recording; plain, gzip or zstd.\n";
+    "A FILE is a raw-trace or the directory it is in, a trace of Perfetto, a pprof\n"
+    "profile, folded stacks or a heaptrack recording; plain, gzip or zstd.\n";
 
 enum class StackForm : uint8_t {
   kCallsites,

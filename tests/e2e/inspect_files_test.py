@@ -79,6 +79,28 @@ def pprof_of(functions, period=4096, unit="bytes", types=("objects", "space")):
     return gzip.compress(profile.SerializeToString())
 
 
+class Directories(FilesTest):
+    """What heap_profile prints at its end is a directory: it stands for the recording in it."""
+
+    def test_the_trace_in_it_is_read(self):
+        content = trace_of(("libc.malloc", {"main": (256, 1 << 20, 0, 0)}, {"sampling_interval_bytes": 4096}))
+        path = self.file("raw-trace", content)
+        self.assertEqual(self.json("stats", self.directory)["live_bytes"], 1 << 20)
+        self.assertEqual(self.json("diff", self.directory, path)["functions"], [])
+        self.assertIn("main", self.run_tool("show", self.directory).stdout)
+        self.assertEqual(self.run_tool("query", "--csv", self.directory, "SELECT live_size FROM heap_dump").stdout,
+                         '"live_size"\n1048576\n')
+        self.assertEqual(self.run_tool("traceconv", "text", self.directory).stdout, self.run_tool("traceconv", "text", path).stdout)
+        bundle = os.path.join(self.directory, "bundle")
+        self.run_tool("traceconv", "bundle", self.directory, bundle)
+        self.assertEqual(self.json("stats", bundle)["live_bytes"], 1 << 20)
+
+    def test_one_without_a_recording_is_refused(self):
+        for command in ("show", "stats", "query"):
+            self.assertIn(f"cannot open trace {self.directory}/raw-trace: No such file or directory",
+                          self.run_tool(command, self.directory, code=1).stderr)
+
+
 class LinkersNames(FilesTest):
     """Names are for people, wherever they come from: what two files call one function is one function."""
 

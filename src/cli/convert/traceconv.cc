@@ -187,9 +187,9 @@ CommandText TextOf(const std::string& name) {
       .usage = name + " MODE [OPTIONS] [INPUT] [OUTPUT]",
       .words_title = "modes",
       .epilogue =
-          "INPUT may be plain, gzip, zstd, several of these one behind the other, or a\n"
-          "bundle; - or nothing is standard input, and so for OUTPUT, which bundle "
-          "needs.\n"
+          "INPUT may be plain, gzip, zstd, several of these one behind the other, a\n"
+          "bundle, or the directory of a recording; - or nothing is standard input, and\n"
+          "so for OUTPUT, which bundle needs.\n"
           "\n"
           "environment: PERFETTO_BINARY_PATH, PERFETTO_SYMBOLIZER_MODE and\n"
           "PERFETTO_PROGUARD_MAP name symbols and mapping files; with them profile has\n"

@@ -118,7 +118,7 @@ Status ConvertToBundle(const TraceconvOptions& options) {
   HPD_TRY_ASSIGN(const std::string symbols, SymbolPackets(with_places, trace));
   HPD_TRY_ASSIGN(const std::string mappings, DeobfuscationPackets(options));
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
-  HPD_TRY(AddTrace(output, options.input));
+  HPD_TRY(AddTrace(output, PathOfTrace(options.input)));
   HPD_TRY(AddMember(output, "symbols.pb", symbols));
   HPD_TRY(AddMember(output, "deobfuscation.pb", mappings));
   HPD_TRY(output.Write(std::string(2 * kBlock, '\0')));

@@ -27,11 +27,17 @@ Result<size_t> ByteSource::ReadFully(std::span<char> output) {
   return done;
 }
 
+std::string PathOfTrace(const std::string& path) {
+  struct stat info = {};
+  const bool is_directory = stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  return is_directory ? path + "/raw-trace" : path;
+}
+
 Result<std::unique_ptr<FileSource>> FileSource::Open(const std::string& path) {
   const bool is_stdin = path == "-";
+  const std::string name = is_stdin ? "standard input" : PathOfTrace(path);
   ScopedFd fd(is_stdin ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
-                       : open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  const std::string name = is_stdin ? "standard input" : path;
+                       : open(name.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid())
     return Status::FromErrno("cannot open trace " + name, errno);
   return std::make_unique<FileSource>(std::move(fd), name);

@@ -34,9 +34,13 @@ class ByteSource {
   Result<size_t> ReadFully(std::span<char> output);
 };
 
+// The file that `path` means: a directory stands for the recording that heap_profile has
+// left in it.
+std::string PathOfTrace(const std::string& path);
+
 class FileSource : public ByteSource {
  public:
-  // "-" is standard input.
+  // What PathOfTrace() says; "-" is standard input.
   static Result<std::unique_ptr<FileSource>> Open(const std::string& path);
 
   FileSource(ScopedFd fd, std::string path);
