@@ -67,6 +67,9 @@ Status ErrorOf(sqlite3* handle, int code) {
                 std::string("cannot run the query: ") + sqlite3_errmsg(handle));
 }
 
+// SQLite's words for a table function without an argument that it must have.
+constexpr char kNoPlan[] = "no query solution";
+
 bool IsSchemaTable(const char* name) {
   return name != nullptr &&
          (strcmp(name, "sqlite_master") == 0 || strcmp(name, "sqlite_temp_master") == 0);
@@ -236,6 +239,7 @@ Status Database::AddFunction(TableFunction function) {
     function.prepare = [this, prepare = prepare_] {
       return is_sealed_ ? prepare() : Status();
     };
+  function.tell_missing = [this](const std::string& missing) { missing_ = missing; };
   return RegisterTableFunction(handle_, std::move(function));
 }
 
@@ -304,8 +308,12 @@ Result<Statement> Database::Prepare(std::string_view sql, std::string_view* rest
   const char* tail = nullptr;
   if (sql.size() > INT32_MAX)
     return Status(StatusCode::kInvalidArgument, "cannot run the query: it is too long");
+  missing_.clear();
   const int code = sqlite3_prepare_v2(handle_, sql.data(), static_cast<int>(sql.size()),
                                       &statement, &tail);
+  if (code == SQLITE_ERROR && !missing_.empty() &&
+      strcmp(sqlite3_errmsg(handle_), kNoPlan) == 0)
+    return Status(StatusCode::kInvalidArgument, "cannot run the query: " + missing_);
   if (code != SQLITE_OK)
     return ErrorOf(handle_, cancelled_.load() ? SQLITE_INTERRUPT : code);
   *rest = sql.substr(static_cast<size_t>(tail - sql.data()));

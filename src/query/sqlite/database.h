@@ -126,6 +126,7 @@ class Database {
   std::vector<Relation> relations_;
   std::function<Status()> prepare_;
   bool is_sealed_ = false;
+  std::string missing_;  // argument of a function, in words: of the last Prepare()
   CancelFlag cancelled_ = false;
 };
 

@@ -234,6 +234,18 @@ TEST_F(DatabaseTest, AFunctionTakesArgumentsByPositionAndByName) {
             "6\n");
 }
 
+TEST_F(DatabaseTest, ArgumentsHoldInEachBranchOfAnOr) {
+  EXPECT_EQ(Query("select n from repeat('ab', 9) where n = 1 or n = 3 or text = 'x'"),
+            "1\n3\n");
+  EXPECT_EQ(Query("select n from repeat('ab', 2) where n = 1 or text like 'a%'"),
+            "0\n1\n");
+  EXPECT_EQ(Query("select count(*) from repeat(null, 9) where n = 1 or text = ''"),
+            "9\n");
+  EXPECT_EQ(Query("select count(*) from numbers join repeat('x', numbers.id) r where "
+                  "numbers.id = 3 and (n = 1 or text = 'y')"),
+            "1\n");
+}
+
 TEST_F(DatabaseTest, AFunctionIsCalledOncePerArguments) {
   Query("select count(*) from numbers, repeat('x', 3) where numbers.id < 10");
   EXPECT_EQ(calls_, 1);

@@ -55,7 +55,7 @@ class Planner {
     estimate_ = {all_, all_ + 10, false};
   }
 
-  int Plan(std::string* error) {
+  int Plan(std::string* missing) {
     std::vector<bool> given(function_.parameters.size(), false);
     for (int i = 0; i < info_.nConstraint; ++i) {
       const int code = Consider(i, given);
@@ -64,11 +64,13 @@ class Planner {
     }
     for (size_t i = 0; i < given.size(); ++i) {
       if (!given[i] && function_.parameters[i].is_required) {
-        *error = "cannot use " + function_.name + ": its argument " +
-                 function_.parameters[i].name + " is missing; " + Usage();
-        return SQLITE_ERROR;
+        *missing = "cannot use " + function_.name + ": its argument " +
+                   function_.parameters[i].name + " is missing; " + Usage();
+        return SQLITE_CONSTRAINT;
       }
     }
+    if (!given.empty() && std::ranges::find(given, true) == given.end())
+      estimate_.cost = kWithoutArguments;
     info_.idxStr = sqlite3_mprintf("%s", plan_.c_str());
     info_.needToFreeIdxStr = 1;
     info_.estimatedCost = estimate_.cost;
@@ -81,6 +83,10 @@ class Planner {
   }
 
  private:
+  // Each branch of an OR is planned by itself, and without the arguments. Were it chosen,
+  // these would be compared with the rows once more, and one that is NULL equals nothing.
+  static constexpr double kWithoutArguments = 1e30;
+
   int Consider(int index, std::vector<bool>& given) {
     const auto& constraint = info_.aConstraint[index];
     if (constraint.iColumn < 0)
@@ -151,8 +157,8 @@ class Planner {
 
 int PlanQuery(const TableFunction& function,
               sqlite3_index_info& info,
-              std::string* error) {
-  return Planner(function, info).Plan(error);
+              std::string* missing) {
+  return Planner(function, info).Plan(missing);
 }
 
 }  // namespace heapprofd

@@ -22,9 +22,11 @@ enum ConstraintCode : char {
 // idxNum: the inner loops of most joins.
 enum PlanNumber : int { kPlanAny = 0, kPlanByRowNumber = 1 };
 
-// SQLite's xBestIndex: fills the output part of `info`. SQLITE_ERROR: `*error` says why.
+// SQLite's xBestIndex: fills the output part of `info`. SQLITE_CONSTRAINT: there may be
+// another way to plan the query; `*missing` tells of an argument that has no value in this
+// one, when that is why.
 int PlanQuery(const TableFunction& function,
               sqlite3_index_info& info,
-              std::string* error);
+              std::string* missing);
 
 }  // namespace heapprofd

@@ -124,9 +124,11 @@ int BestIndex(sqlite3_vtab* base, sqlite3_index_info* info) {
     if (!status.ok())
       return Fail(base, status.message());
   }
-  std::string error;
-  const int code = PlanQuery(function, *info, &error);
-  return code == SQLITE_ERROR ? Fail(base, error) : code;
+  std::string missing;
+  const int code = PlanQuery(function, *info, &missing);
+  if (!missing.empty() && function.tell_missing)
+    function.tell_missing(missing);
+  return code;
 }
 
 int Open(sqlite3_vtab* /*table*/, sqlite3_vtab_cursor** result) {

@@ -43,6 +43,8 @@ struct TableFunction {
   std::vector<Parameter> parameters;
   std::function<uint64_t()> count_rows;  // null: a thousand or so
   std::function<Status()> prepare;       // before a query that reads it is planned
+  // Why a query has no plan, should it have none.
+  std::function<void(const std::string& missing_argument)> tell_missing;
   TableMaker make;  // must return exactly `columns`, with at least their order
 };
 
