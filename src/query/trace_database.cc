@@ -6,7 +6,6 @@
 #include <string>
 
 #include "query/flame_functions.h"
-#include "query/sqlite/perfetto_sql.h"
 #include "query/trace_tables.h"
 #include "symbolize/demangle.h"
 #include "tables/decode_queue.h"
@@ -191,9 +190,11 @@ Status TraceDatabase::Run(std::string_view script, ResultSink& sink) {
 Status TraceDatabase::RunScript(std::string_view script, ResultSink& sink) {
   ScriptPart part = SplitScript(script);
   while (!part.statement.empty()) {
-    HPD_TRY_ASSIGN(const std::string sql, TranslateStatement(part.statement));
-    if (!sql.empty())
+    HPD_TRY_ASSIGN(const Translation translation, language_.Translate(part.statement));
+    for (const std::string& sql : translation.statements)
       HPD_TRY(RunStatement(sql, sink));
+    if (translation.function)
+      HPD_TRY(database_->AddQueryFunction(*translation.function));
     part = SplitScript(part.rest);
   }
   return {};

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "query/content_rows.h"
 #include "query/sqlite/database.h"
+#include "query/sqlite/perfetto_sql.h"
 #include "query/trace_tables.h"
 #include "tables/imported_trace.h"
 #include "tables/trace_builder.h"
@@ -96,6 +97,7 @@ class TraceDatabase {
   uint64_t unnamed_classes_ = 0;            // of the contents, as was told last
   std::vector<TraceTable> tables_;          // as the trace is now
   std::unique_ptr<Database> database_;      // behind the trace: its tables point there
+  PerfettoSql language_;
   std::atomic<bool> is_running_ = false;
 };
 

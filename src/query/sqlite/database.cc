@@ -63,8 +63,11 @@ Status ErrorOf(sqlite3* handle, int code) {
     return Status(StatusCode::kInvalidArgument,
                   std::string("cannot run the statement: ") + sqlite3_errmsg(handle) +
                       "; the trace is read-only, SELECT and CREATE VIEW are possible");
+  constexpr std::string_view kPrefix = "cannot run the query: ";
+  const std::string message = sqlite3_errmsg(handle);
+  const bool has_prefix = message.starts_with(kPrefix);  // of a function that is a query
   return Status(StatusCode::kInvalidArgument,
-                std::string("cannot run the query: ") + sqlite3_errmsg(handle));
+                (has_prefix ? "" : std::string(kPrefix)) + message);
 }
 
 // SQLite's words for a table function without an argument that it must have.
@@ -188,6 +191,37 @@ std::string_view Statement::column_name(size_t column) const {
   return sqlite3_column_name(statement_.get(), static_cast<int>(column));
 }
 
+bool Statement::Bind(const std::string& name, const Cell& value) {
+  const int at = sqlite3_bind_parameter_index(statement_.get(), ("$" + name).c_str());
+  if (at == 0)
+    return false;
+  switch (value.kind) {
+    case CellKind::kNull:
+      return sqlite3_bind_null(statement_.get(), at) == SQLITE_OK;
+    case CellKind::kInteger:
+      return sqlite3_bind_int64(statement_.get(), at, value.integer) == SQLITE_OK;
+    case CellKind::kReal:
+      return sqlite3_bind_double(statement_.get(), at, value.real) == SQLITE_OK;
+    case CellKind::kText:
+      return sqlite3_bind_text64(statement_.get(), at, value.text.data(),
+                                 value.text.size(), SQLITE_STATIC,
+                                 SQLITE_UTF8) == SQLITE_OK;
+  }
+  return false;
+}
+
+std::string Statement::UnknownParameter(std::span<const std::string> known) const {
+  const int count = sqlite3_bind_parameter_count(statement_.get());
+  for (int at = 1; at <= count; ++at) {
+    const char* const name = sqlite3_bind_parameter_name(statement_.get(), at);
+    const std::string text = name == nullptr ? "?" : name;
+    if (std::ranges::none_of(known,
+                             [&](const std::string& one) { return text == "$" + one; }))
+      return text;
+  }
+  return {};
+}
+
 Result<bool> Statement::Step() {
   // The progress handler sees the flag only now and then, a short query never.
   if (cancelled_->load(std::memory_order_relaxed))
@@ -293,6 +327,49 @@ Status Database::AddPackingAggregate(const std::string& name, size_t argument_co
                                  SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS,
                                  nullptr, nullptr, PackRow, FinishPacking, nullptr);
   return code == SQLITE_OK ? Status() : ErrorOf(handle_, code);
+}
+
+Status Database::AddQueryFunction(const QueryFunction& function) {
+  std::string_view rest;
+  HPD_TRY_ASSIGN(const Statement statement, Prepare(function.select, &rest));
+  const std::string prefix = "cannot create function " + function.name + ": ";
+  if (!statement.has_sql() || statement.column_count() == 0)
+    return Status(StatusCode::kInvalidArgument,
+                  prefix + "what stands behind AS is no query");
+  if (const std::string unknown = statement.UnknownParameter(function.parameters);
+      !unknown.empty())
+    return Status(StatusCode::kInvalidArgument,
+                  prefix + "it has no argument " + unknown +
+                      "; name those it has between its parentheses");
+  return AddScalar(function.name, function.parameters.size(),
+                   [this, function](std::span<const Cell> arguments) {
+                     return Call(function, arguments);
+                   });
+}
+
+// Compiled anew for each call: a function may be replaced, and call others.
+Result<OwnedCell> Database::Call(const QueryFunction& function,
+                                 std::span<const Cell> arguments) {
+  constexpr int kMostCalls = 16;
+  if (calls_ == kMostCalls)
+    return Status(StatusCode::kInvalidArgument,
+                  "cannot call function " + function.name +
+                      ": functions call one another too deep");
+  std::string_view rest;
+  HPD_TRY_ASSIGN(Statement statement, Prepare(function.select, &rest));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    statement.Bind(function.parameters[i], arguments[i]);
+  ++calls_;
+  const Result<bool> is_row = statement.Step();
+  --calls_;
+  if (!is_row.ok())
+    return is_row.status();
+  if (!is_row.value())
+    return OwnedCell();
+  const Cell cell = statement.At(0);
+  if (cell.kind == CellKind::kText)
+    return OwnedCell::Text(std::string(cell.text));
+  return OwnedCell{cell, {}};
 }
 
 Status Database::Seal() {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "query/sqlite/query_function.h"
 #include "query/sqlite/table.h"
 #include "query/sqlite/virtual_table.h"
 
@@ -51,6 +52,13 @@ class Statement {
 
   size_t column_count() const;
   std::string_view column_name(size_t column) const;
+
+  // Gives `$name` its value, which must live as long as this. False: it has no such
+  // parameter.
+  bool Bind(const std::string& name, const Cell& value);
+
+  // The first `$name` that none of `known` is; empty: there is none.
+  std::string UnknownParameter(std::span<const std::string> known) const;
 
   // Moves to the next row; false at the end. kUnavailable when cancelled.
   Result<bool> Step();
@@ -101,8 +109,11 @@ class Database {
   // (callsite, value, value, ...) of every row of the group, as a blob of int64.
   Status AddPackingAggregate(const std::string& name, size_t argument_count);
 
-  // From here on only reading is possible.
+  // From here on only reading is possible, and AddQueryFunction().
   Status Seal();
+
+  // Instead of one that has the same name and as many parameters.
+  Status AddQueryFunction(const QueryFunction& function);
 
   // Compiles the first statement of `sql`; `*rest` is what follows it.
   Result<Statement> Prepare(std::string_view sql, std::string_view* rest);
@@ -122,11 +133,14 @@ class Database {
  private:
   Database() = default;
 
+  Result<OwnedCell> Call(const QueryFunction& function, std::span<const Cell> arguments);
+
   sqlite3* handle_ = nullptr;
   std::vector<Relation> relations_;
   std::function<Status()> prepare_;
   bool is_sealed_ = false;
   std::string missing_;  // argument of a function, in words: of the last Prepare()
+  int calls_ = 0;        // of query functions, one inside the other
   CancelFlag cancelled_ = false;
 };
 

@@ -277,6 +277,34 @@ TEST_F(DatabaseTest, ViewsAreNamesForQueries) {
   EXPECT_EQ(Query("drop view v"), "");
 }
 
+TEST_F(DatabaseTest, AFunctionThatIsAQueryHasItsArgumentsAndNoOthers) {
+  const auto add = [&](const char* select) {
+    return database_->AddQueryFunction({"f", {"a", "b"}, select}).message();
+  };
+  ASSERT_EQ(add("SELECT sorted + $a FROM numbers WHERE id = $b"), "");
+  EXPECT_EQ(Query("SELECT f(7, id), f(7, -1), f('x', 3) FROM numbers WHERE id = 4"),
+            "17|NULL|10\n");
+  // The row that asks has the same columns.
+  EXPECT_EQ(Query("SELECT id, f(id, 999) FROM numbers WHERE id IN (1, 2)"),
+            "1|3331\n2|3332\n");
+  EXPECT_EQ(add("SELECT $a + $c"),
+            "cannot create function f: it has no argument $c; name those it has between "
+            "its parentheses");
+  EXPECT_EQ(add("CREATE VIEW w AS SELECT 1"),
+            "cannot create function f: what stands behind AS is no query");
+  EXPECT_EQ(add("SELECT nosuch(1)"), "cannot run the query: no such function: nosuch");
+}
+
+TEST_F(DatabaseTest, FunctionsThatCallOneAnotherWithoutEndAreStopped) {
+  ASSERT_TRUE(database_->AddQueryFunction({"f", {}, "SELECT 1"}).ok());
+  ASSERT_TRUE(database_->AddQueryFunction({"f", {}, "SELECT f()"}).ok());
+  EXPECT_EQ(Query("SELECT f()"),
+            "error: cannot run the query: cannot call function f: functions call one "
+            "another too deep");
+  ASSERT_TRUE(database_->AddQueryFunction({"f", {}, "SELECT 2"}).ok());
+  EXPECT_EQ(Query("SELECT f()"), "2\n");
+}
+
 TEST_F(DatabaseTest, AnEndlessQueryEndsWhenItIsCancelled) {
   database_->cancel_flag() = true;
   EXPECT_EQ(
