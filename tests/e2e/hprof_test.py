@@ -202,6 +202,22 @@ class Examination(HprofTest):
         self.assertEqual((strict.returncode, os.path.exists(self.path("strict.trace"))), (1, False))
         self.assertIn(f"cannot write all of {path} as a trace: it is damaged", strict.stderr)
 
+    def test_where_the_roots_are_cut_off_nothing_is_said_to_be_garbage(self):
+        """HotSpot writes them behind the objects."""
+        dump = Dump(version="1.0.2").string(2, "next").load_class(20, "Node")
+        dump.segment(dump.class_dump(20, 0, [2]), dump.instance(100, 20, 101), dump.instance(101, 20, 0), dump.root(0xFF, 100)).end()
+        cut = self.write("cut.hprof", dump.bytes[:-11])
+        for verb, absent in (("leaks", "Nothing has piled up"), ("path", "garbage"), ("dominators", "Node"), ("unreachable", None)):
+            done = hprof(verb, cut, *(["Node"] if verb == "path" else []))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("no root could be read: who holds what cannot be told, as if all were garbage; histogram, object, find and "
+                          "strings need no roots", done.stderr)
+            if absent is not None:
+                self.assertNotIn(absent, done.stdout)
+        self.assertIn("Node is not held by any root that could be read", hprof("path", cut, "Node").stdout)
+        self.assertNotIn("no root", hprof("histogram", cut).stderr)
+        self.assertNotIn("no root", hprof("leaks", self.write("whole.hprof", dump.bytes)).stderr)
+
     def test_compressed_dumps_and_pipes(self):
         want = self.histogram(self.write("a.hprof", phone()))["classes"]
         half = len(phone()) // 2

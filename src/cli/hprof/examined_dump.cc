@@ -10,6 +10,11 @@ namespace heapprofd {
 
 namespace {
 
+// Of a dump that was cut: HotSpot writes roots behind the objects.
+constexpr char kNoRoots[] =
+    "no root could be read: who holds what cannot be told, as if all were garbage; "
+    "histogram, object, find and strings need no roots";
+
 std::string RootOf(const LoadedHeap& heap, uint32_t object) {
   for (const GraphRoot& root : heap.graph().roots()) {
     if (root.object == object)
@@ -37,6 +42,8 @@ uint32_t LargerOf(const Examined& examined, uint32_t found, uint32_t other) {
 
 Result<Examined> Examine(OpenedDump* opened) {
   HPD_TRY_ASSIGN(std::unique_ptr<LoadedHeap> heap, LoadHeap(opened));
+  if (heap->graph().roots().empty() && heap->graph().object_count() > 0)
+    opened->notes.emplace_back(kNoRoots);
   const std::atomic<bool> cancelled = false;
   HPD_TRY_ASSIGN(Retention retention, FindRetention(heap->graph(), cancelled));
   return Examined{std::move(heap), std::move(retention)};

@@ -130,7 +130,8 @@ Status PrintPath(OpenedDump& opened, const HprofView& view) {
   if (view.json)
     PrintJson(opened, "path", JsonOf(examined, path), {{"root", path.root}});
   else if (path.steps.empty())
-    Print(stdout, "%s is not held by any root: it is garbage\n", view.object.c_str());
+    Print(stdout, "%s is not held by any root%s\n", view.object.c_str(),
+          opened.is_damaged ? " that could be read" : ": it is garbage");
   else
     PrintSteps(examined, path);
   return {};

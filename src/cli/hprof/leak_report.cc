@@ -160,7 +160,7 @@ Status PrintLeaks(OpenedDump& opened, const HprofView& view) {
     Print(stdout, "%s%zu. ", i == 0 ? "" : "\n", i + 1);
     PrintSuspect(examined, accounts[i]);
   }
-  if (accounts.empty())
+  if (accounts.empty() && examined.retention.reachable_count() > 0)
     Print(stdout,
           "Nothing has piled up: no object, and no class of objects, retains a tenth of "
           "the heap.\n");
