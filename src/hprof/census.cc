@@ -1,84 +1,14 @@
 #include "hprof/census.h"
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <utility>
 
+#include "hprof/layout/layout_evidence.h"
 #include "profile/java_classes.h"
 
 namespace heapprofd::hprof {
 namespace {
-
-// How virtual machines lay objects out.
-constexpr ObjectLayout kLayouts[] = {
-    {4, 12, 16},  // compressed references and class pointers
-    {8, 12, 16},  // only the latter
-    {8, 16, 24},  // neither
-    {4, 16, 24},  // only the former
-    {4, 16, 20},  // since JDK 23 elements follow the length at once: only the former
-    {8, 16, 20},  // neither
-    {4, 8, 12},   // since JDK 24, -XX:+UseCompactObjectHeaders
-    {8, 8, 12},
-};
-constexpr size_t kLayoutCount = std::size(kLayouts);
-
-// Concludes from neighbours in memory how objects are laid out: a virtual machine that
-// has just collected garbage leaves no gaps between arrays and what comes behind them.
-class LayoutEvidence {
- public:
-  explicit LayoutEvidence(uint64_t alignment) : alignment_(alignment) {}
-
-  // Every object, in the order of the file.
-  void Object(uint64_t id) {
-    all_ids_ |= id;
-    if (previous_ == 0)
-      return;
-    for (size_t i = 0; i < kLayoutCount; ++i)
-      votes_[i] += static_cast<uint64_t>(id - previous_ == bytes_[i]);
-    previous_ = 0;
-  }
-
-  // Behind Object(id).
-  void Array(uint64_t id, uint64_t length, uint32_t element_bytes, bool are_references) {
-    if (length < kLeastLength || seen_ == kEnough)
-      return;
-    ++seen_;
-    previous_ = id;
-    for (size_t i = 0; i < kLayoutCount; ++i) {
-      const ObjectLayout& layout = kLayouts[i];
-      bytes_[i] =
-          Padded(layout.array_header_bytes +
-                     length * (are_references ? layout.reference_bytes : element_bytes),
-                 alignment_);
-    }
-  }
-
-  // Of all objects: HotSpot's -XX:ObjectAlignmentInBytes.
-  uint64_t Alignment() const {
-    constexpr uint64_t kMostAlignment = 256;
-    return std::clamp<uint64_t>(all_ids_ & -all_ids_, 8, kMostAlignment);
-  }
-
-  // nullopt: nothing speaks for one of them alone.
-  std::optional<ObjectLayout> Best() const {
-    const auto* const best = std::max_element(std::begin(votes_), std::end(votes_));
-    if (*best == 0 || std::count(std::begin(votes_), std::end(votes_), *best) > 1)
-      return std::nullopt;
-    return kLayouts[best - std::begin(votes_)];
-  }
-
- private:
-  static constexpr uint64_t kLeastLength = 5;  // shorter ones differ in few layouts
-  static constexpr uint64_t kEnough = 100'000;
-
-  const uint64_t alignment_;
-  uint64_t all_ids_ = 0;   // their bits
-  uint64_t previous_ = 0;  // id of an array that was just seen
-  uint64_t bytes_[kLayoutCount] = {};
-  uint64_t votes_[kLayoutCount] = {};
-  uint64_t seen_ = 0;
-};
 
 template <bool kCollectIds>
 class CensusTaker {
@@ -325,7 +255,20 @@ void AddWhatIsNotDumped(const DumpFile& file, HeapCensus* census) {
     PaddingFinder(is_contended, HasSeveralLayouts(file), census).Find();
 }
 
+// A dump whose order tells nothing is walked through once more.
+std::optional<ObjectLayout> LayoutOf(const DumpFile& file,
+                                     const HeapDump& dump,
+                                     const LayoutEvidence& evidence,
+                                     uint64_t alignment) {
+  if (std::optional<ObjectLayout> best = evidence.Best())
+    return best;
+  AddressOrder pages(file.id_bytes());
+  WalkDump(file, dump, pages);
+  return pages.Evidence(alignment).Best();
+}
+
 void SetLayout(const DumpFile& file,
+               const HeapDump& dump,
                const LayoutEvidence& evidence,
                uint64_t alignment,
                HeapCensus* census) {
@@ -333,7 +276,7 @@ void SetLayout(const DumpFile& file,
       file.is_android() ? ObjectLayout{4, 8, 12, true} : ObjectLayout{4, 8, 12};
   if (!HasSeveralLayouts(file))
     return;
-  const std::optional<ObjectLayout> best = evidence.Best();
+  const std::optional<ObjectLayout> best = LayoutOf(file, dump, evidence, alignment);
   census->is_layout_known = best.has_value() || census->objects == 0;
   census->layout = best.value_or(kLayouts[0]);
   census->layout.alignment = static_cast<uint32_t>(alignment);
@@ -356,7 +299,7 @@ HeapCensus Take(const DumpFile& file, const HeapDump& dump, Column<uint64_t>* id
         ids->clear();
       continue;
     }
-    SetLayout(file, taker.evidence(), alignment, &census);
+    SetLayout(file, dump, taker.evidence(), alignment, &census);
     AddWhatIsNotDumped(file, &census);
     return census;
   }

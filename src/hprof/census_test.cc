@@ -14,30 +14,36 @@ namespace {
 
 // A heap without gaps, as a virtual machine with this layout has it: `rounds` times an
 // array of numbers, one of references and an instance of `class_name` with a reference
-// and four bytes, to which it adds `padding`.
+// and four bytes, to which it adds `padding`. With `by_kind` it is not dumped in the order
+// of addresses.
 std::string HeapLaidOutAs(const ObjectLayout& layout,
                           int rounds,
                           const std::string& class_name = "Node",
-                          uint64_t padding = 0) {
+                          uint64_t padding = 0,
+                          bool by_kind = false) {
   TestDump dump(8);
   dump.String(1, "field").Class(256, "java/lang/Class").Class(512, class_name);
   dump.Class(768, "[LNode;");
-  std::string body = dump.ClassDump(256, 0, {}) +
-                     dump.ClassDump(512, 0, {{1, kObject}, {1, kInt}}) +
-                     dump.ClassDump(768, 0, {});
+  const std::string classes = dump.ClassDump(256, 0, {}) +
+                              dump.ClassDump(512, 0, {{1, kObject}, {1, kInt}}) +
+                              dump.ClassDump(768, 0, {});
+  std::string kinds[3];
+  std::string& arrays = kinds[0];
+  std::string& numbers = by_kind ? kinds[1] : arrays;
+  std::string& instances = by_kind ? kinds[2] : arrays;
   uint64_t at = 0x1000;
   const auto advance = [&](uint64_t bytes) { at += Padded(bytes, layout.alignment); };
   for (int i = 0; i < rounds; ++i) {
     const size_t length = 5 + static_cast<size_t>(i) % 41;
-    body += dump.Bytes(at, std::string(length, 'x'));
+    numbers += dump.Bytes(at, std::string(length, 'x'));
     advance(layout.array_header_bytes + length);
-    body += dump.Objects(at, 768, std::vector<uint64_t>(length, 0));
+    arrays += dump.Objects(at, 768, std::vector<uint64_t>(length, 0));
     advance(Padded(layout.array_header_bytes, layout.reference_bytes) +
             length * layout.reference_bytes);
-    body += dump.Instance(at, 512, dump.Id(0) + TestDump::Number(7));
+    instances += dump.Instance(at, 512, dump.Id(0) + TestDump::Number(7));
     advance(Padded(layout.object_header_bytes + layout.reference_bytes + 4 + padding, 8));
   }
-  return dump.Segment(body).End().bytes();
+  return dump.Segment(classes + kinds[0] + kinds[1] + kinds[2]).End().bytes();
 }
 
 HeapCensus CensusOf(const std::string& bytes) {
@@ -66,12 +72,14 @@ TEST(CensusTest, EveryLayoutIsConcludedFromWhatLiesSideBySide) {
                                               {4, 8, 12},
                                               {8, 8, 12}}) {
       const ObjectLayout want{reference, header, array, false, alignment};
-      const HeapCensus found = CensusOf(HeapLaidOutAs(want, 200));
-      EXPECT_TRUE(found.is_layout_known);
-      EXPECT_EQ(found.layout.reference_bytes, reference);
-      EXPECT_EQ(found.layout.object_header_bytes, header);
-      EXPECT_EQ(found.layout.array_header_bytes, array);
-      EXPECT_EQ(found.layout.alignment, alignment);
+      for (const bool by_kind : {false, true}) {
+        const HeapCensus found = CensusOf(HeapLaidOutAs(want, 200, "Node", 0, by_kind));
+        EXPECT_TRUE(found.is_layout_known);
+        EXPECT_EQ(found.layout.reference_bytes, reference);
+        EXPECT_EQ(found.layout.object_header_bytes, header);
+        EXPECT_EQ(found.layout.array_header_bytes, array);
+        EXPECT_EQ(found.layout.alignment, alignment);
+      }
     }
   }
 }
