@@ -123,6 +123,9 @@ class CensusTaker {
 // -XX:ContendedPaddingWidth.
 constexpr uint32_t kPaddingWidth = 128;
 
+// In a dump that is in the order of addresses: it is written by several threads.
+constexpr uint64_t kGapsOfAStepBack = 20;
+
 // Pointers that HotSpot adds to classes of the language and does not dump.
 uint32_t HiddenBytes(std::string_view name, uint32_t id_bytes, uint32_t reference_bytes) {
   if (name == kClassClass)
@@ -154,7 +157,6 @@ bool IsKnownAsContended(std::string_view name) {
 // padding can take some bytes more.
 uint32_t PaddingOf(const HeapClass& type, uint64_t bytes_without, bool is_known) {
   constexpr uint32_t kEnoughGaps = 3;
-  constexpr uint32_t kGapsOfAStepBack = 20;  // dumps are written by several threads
   constexpr uint32_t kUsualPadding = 2 * kPaddingWidth;
   constexpr uint32_t kMostPadding = 8 * kPaddingWidth;  // of several groups of fields
   constexpr uint32_t kMostAligning = 24;
@@ -168,6 +170,17 @@ uint32_t PaddingOf(const HeapClass& type, uint64_t bytes_without, bool is_known)
   if (is_padding && (is_known || (type.gaps >= kEnoughGaps && is_in_order)))
     return static_cast<uint32_t>(left);
   return is_known && left >= kUsualPadding ? kUsualPadding : 0;
+}
+
+// Of one class by chance, of all not.
+bool IsInOrder(const ClassTable& classes) {
+  uint64_t gaps = 0;
+  uint64_t steps_back = 0;
+  for (uint32_t row = 1; row < classes.size(); ++row) {
+    gaps += classes[row].gaps;
+    steps_back += classes[row].steps_back;
+  }
+  return gaps >= kGapsOfAStepBack * steps_back;
 }
 
 // Class dumps do not tell sizes.
@@ -252,7 +265,9 @@ void AddWhatIsNotDumped(const DumpFile& file, HeapCensus* census) {
     is_contended.push_back(IsKnownAsContended(name));
   }
   if (IsOfHotSpot(file))
-    PaddingFinder(is_contended, HasSeveralLayouts(file), census).Find();
+    PaddingFinder(is_contended, HasSeveralLayouts(file) && IsInOrder(census->classes),
+                  census)
+        .Find();
 }
 
 // A dump whose order tells nothing is walked through once more.

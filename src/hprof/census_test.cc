@@ -114,6 +114,17 @@ TEST(CensusTest, PaddingIsFoundWhereNothingIsNearer) {
   EXPECT_EQ(BytesOf(HeapLaidOutAs(usual, 2, "Node", 256), "Node"), 24u);
 }
 
+TEST(CensusTest, DistancesTellNothingOfADumpInNoOrderOfAddresses) {
+  TestDump dump(8);
+  dump.Class(512, "Far").Class(768, "Node");
+  std::string body = dump.ClassDump(512, 0, {}) + dump.ClassDump(768, 0, {});
+  for (uint64_t i = 0; i < 20; ++i)
+    body += dump.Instance(0x100000 + i * 320, 512, "");
+  for (uint64_t i = 0; i < 20; ++i)
+    body += dump.Instance(0x80000 - i * 16, 768, "");
+  EXPECT_EQ(BytesOf(dump.Segment(body).End().bytes(), "Far"), 16u);
+}
+
 TEST(CensusTest, ThePaddingOfTheLanguagesClassesIsKnown) {
   const ObjectLayout usual{4, 12, 16};
   const std::string cell = "java.util.concurrent.atomic.Striped64$Cell";
