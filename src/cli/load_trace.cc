@@ -1,5 +1,7 @@
 #include "cli/load_trace.h"
 
+#include <sys/stat.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -7,6 +9,7 @@
 #include "base/format.h"
 #include "base/print.h"
 #include "cli/results/quality_words.h"
+#include "import/import_file.h"
 #include "import/perfetto/apply_deobfuscation.h"
 #include "import/perfetto/symbolize_trace.h"
 #include "import/perfetto/trace_reader.h"
@@ -18,11 +21,38 @@ void Warn(const std::string& tool, const std::string& message) {
   Print(stderr, "%s: %s\n", tool.c_str(), message.c_str());
 }
 
+std::string WordsOf(FileFormat format) {
+  switch (format) {
+    case FileFormat::kPprof:
+      return "a pprof profile";
+    case FileFormat::kFolded:
+      return "folded stacks";
+    case FileFormat::kHeaptrack:
+      return "a heaptrack recording";
+    default:
+      return "";
+  }
+}
+
+// A pprof profile begins as a trace does, and would be called a damaged one.
+Status RefuseOtherProfiles(const std::string& path) {
+  struct stat info = {};
+  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode))
+    return {};  // a pipe is read once
+  const Result<FileFormat> format = FormatOfFile(path);
+  const std::string words = format.ok() ? WordsOf(format.value()) : "";
+  return words.empty() ? Status()
+                       : Invalid("cannot read trace " + path + ": it is " + words +
+                                 " and no trace; heap_profile show, export and report "
+                                 "read it");
+}
+
 }  // namespace
 
 Status LoadTrace(const std::string& tool,
                  const std::string& path,
                  TraceBuilder& builder) {
+  HPD_TRY(RefuseOtherProfiles(path));
   builder.ReadForConversion();
   HPD_TRY_ASSIGN(const ReadReport report, ReadTrace(path, builder));
   if (!report.damage.empty())

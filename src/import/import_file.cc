@@ -71,6 +71,13 @@ bool IsTar(std::string_view head) {
   return head.size() > kMagicAt && head.substr(kMagicAt).starts_with("ustar");
 }
 
+Result<std::string> HeadOf(InflatingSource& source) {
+  std::string head(kHeadBytes, '\0');
+  HPD_TRY_ASSIGN(const size_t count, source.ReadFully(head));
+  head.resize(count);
+  return head;
+}
+
 Status UnknownFormat(const std::string& name, std::string_view head) {
   const std::string prefix = "cannot read " + name + ": ";
   if (head.empty())
@@ -162,13 +169,18 @@ FileFormat DetectFormat(std::string_view head) {
   return IsFolded(head) ? FileFormat::kFolded : FileFormat::kUnknown;
 }
 
+Result<FileFormat> FormatOfFile(const std::string& path) {
+  HPD_TRY_ASSIGN(std::unique_ptr<FileSource> file, FileSource::Open(path));
+  InflatingSource inflated(file.get());
+  HPD_TRY_ASSIGN(const std::string head, HeadOf(inflated));
+  return DetectFormat(head);
+}
+
 Result<ImportReport> ImportBytes(ByteSource& source,
                                  const std::string& name,
                                  TraceBuilder& builder) {
   InflatingSource inflated(&source);
-  std::string head(kHeadBytes, '\0');
-  HPD_TRY_ASSIGN(const size_t count, inflated.ReadFully(head));
-  head.resize(count);
+  HPD_TRY_ASSIGN(std::string head, HeadOf(inflated));
   const FileFormat format = DetectFormat(head);
   if (format == FileFormat::kUnknown)
     return UnknownFormat(name, head);

@@ -18,6 +18,9 @@ enum class FileFormat : uint8_t { kUnknown, kPerfettoTrace, kPprof, kFolded, kHe
 // By the (decompressed) first bytes of a file.
 FileFormat DetectFormat(std::string_view head);
 
+// The same of a file, which is opened for it: no pipe.
+Result<FileFormat> FormatOfFile(const std::string& path);
+
 // What was not right in a file that could be read nevertheless.
 struct ImportReport {
   uint64_t bytes = 0;        // decompressed

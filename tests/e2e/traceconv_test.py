@@ -199,6 +199,14 @@ class Traceconv(unittest.TestCase):
             done = traceconv("profile", self.path(name, bad))
             self.assertEqual(done.returncode, 1)
             self.assertIn(message, done.stderr)
+        with open(glob.glob(self.recorded + "/heap_dump.*")[0], "rb") as file:
+            pprof = file.read()
+        for name, other, words in (("p.pb.gz", pprof, b"a pprof profile"), ("p.pb", gzip.decompress(pprof)[:2000], b"a pprof profile"),
+                                   ("p.folded", b"main;f 10\n", b"folded stacks"), ("p.heaptrack", b"v 10400 3\n", b"a heaptrack recording")):
+            path = self.path(name, other)
+            done = traceconv("profile", path)
+            self.assertEqual((done.returncode, done.stderr), (2, b"heap_profile traceconv: cannot read trace " + path.encode() + b": it is " + words +
+                                                              b" and no trace; heap_profile show, export and report read it\n"))
         cut = traceconv("text", self.path("cut", content[:-10]))
         self.assertEqual(cut.returncode, 0, cut.stderr)
         self.assertIn(b"damaged", cut.stderr)
