@@ -17,30 +17,39 @@ namespace {
 
 constexpr size_t kHeadBytes = 4096;
 
-// The first field of a Perfetto trace is a packet; that of a pprof profile is any field,
-// most often a ValueType: two small numbers.
-FileFormat DetectProtobuf(std::string_view head) {
+// A message of at most two small numbers, with its size in front: a pprof ValueType.
+bool BeginsWithValueType(std::string_view bytes) {
   constexpr size_t kMaxValueType = 20;
-  const auto tag = static_cast<unsigned char>(head[0]);
-  if (tag == 0x12 || tag == 0x1a || tag == 0x22 || tag == 0x2a || tag == 0x32)
-    return FileFormat::kPprof;
-  if (tag != 0x0a)
-    return FileFormat::kUnknown;
-  const size_t size = head.size() > 1 ? static_cast<unsigned char>(head[1]) : 0;
-  if (size == 0 || size > kMaxValueType || head.size() < 2 + size)
-    return FileFormat::kPerfettoTrace;
+  const size_t size = bytes.empty() ? 0 : static_cast<unsigned char>(bytes[0]);
+  if (size == 0 || size > kMaxValueType || bytes.size() <= size)
+    return false;
   try {
-    protozero::pbf_reader value_type(head.data() + 2, size);
+    protozero::pbf_reader value_type(bytes.data() + 1, size);
     while (value_type.next()) {
       if (value_type.tag() > 2 ||
           value_type.wire_type() != protozero::pbf_wire_type::varint)
-        return FileFormat::kPerfettoTrace;
+        return false;
       value_type.skip();
     }
   } catch (const protozero::exception&) {
-    return FileFormat::kPerfettoTrace;
+    return false;
   }
-  return FileFormat::kPprof;
+  return true;
+}
+
+// The first field of a Perfetto trace is a packet; that of a pprof profile is any field:
+// most often a ValueType, the type of samples or, in what Go writes, that of the period.
+FileFormat DetectProtobuf(std::string_view head) {
+  constexpr unsigned char kSampleType = 0x0a;  // a packet, too
+  constexpr unsigned char kPeriodType = 0x5a;
+  const auto tag = static_cast<unsigned char>(head[0]);
+  if (tag == 0x12 || tag == 0x1a || tag == 0x22 || tag == 0x2a || tag == 0x32)
+    return FileFormat::kPprof;
+  if (tag != kSampleType && tag != kPeriodType)
+    return FileFormat::kUnknown;
+  if (BeginsWithValueType(head.substr(1)))
+    return FileFormat::kPprof;
+  return tag == kSampleType ? FileFormat::kPerfettoTrace : FileFormat::kUnknown;
 }
 
 // "frame;frame 123" in the first line that is no comment.

@@ -62,6 +62,9 @@ TEST_F(ImportTest, ATraceIsToldFromAProfileByItsFirstPacket) {
   EXPECT_EQ(DetectFormat("\x0a\x05\x92\x04\x02\x08\x01"s), FileFormat::kPerfettoTrace);
   // sample_type { type: 1 unit: 2 }
   EXPECT_EQ(DetectFormat("\x0a\x04\x08\x01\x10\x02"s), FileFormat::kPprof);
+  // period_type { type: 1 unit: 2 }, and a text that begins so
+  EXPECT_EQ(DetectFormat("\x5a\x04\x08\x01\x10\x02"s), FileFormat::kPprof);
+  EXPECT_EQ(DetectFormat("Zone;Grow 12\n"), FileFormat::kFolded);
   ASSERT_TRUE(Import(tree).ok());
   EXPECT_EQ(trace_.processes.size(), 2u);
 }

@@ -101,6 +101,22 @@ class Directories(FilesTest):
                           self.run_tool(command, self.directory, code=1).stderr)
 
 
+class GoProfiles(FilesTest):
+    def test_what_go_writes_is_read(self):
+        """The period's type comes first there, the texts last."""
+        kinds = ("alloc_objects", "alloc_space", "inuse_objects", "inuse_space")
+        rest = pprof_pb2.Profile.FromString(gzip.decompress(pprof_of({"main.keep": [30, 3 << 20, 10, 1 << 20]}, types=kinds)))
+        first = pprof_pb2.Profile()
+        first.period_type.CopyFrom(rest.period_type)
+        rest.ClearField("period_type")
+        for name, content in (("go.pb", first.SerializeToString() + rest.SerializeToString()),
+                              ("go.pb.gz", gzip.compress(first.SerializeToString() + rest.SerializeToString()))):
+            path = self.file(name, content)
+            stats = self.json("stats", path)
+            self.assertEqual((stats["live_bytes"], stats["alloc_bytes"], stats["alloc_calls"]), (1 << 20, 3 << 20, 30))
+            self.assertEqual(self.run_tool("export", "--format", "folded", path).stdout, "main.keep 1048576\n")
+
+
 class LinkersNames(FilesTest):
     """Names are for people, wherever they come from: what two files call one function is one function."""
 

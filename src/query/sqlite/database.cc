@@ -214,7 +214,7 @@ std::string Statement::UnknownParameter(std::span<const std::string> known) cons
   const int count = sqlite3_bind_parameter_count(statement_.get());
   for (int at = 1; at <= count; ++at) {
     const char* const name = sqlite3_bind_parameter_name(statement_.get(), at);
-    const std::string text = name == nullptr ? "?" : name;
+    std::string text = name == nullptr ? "?" : name;
     if (std::ranges::none_of(known,
                              [&](const std::string& one) { return text == "$" + one; }))
       return text;
