@@ -30,7 +30,7 @@ class PprofEncoder {
     WriteSamples();
     PprofMessage::Header header{
         .time_unix_ns = options.time_unix_ns,
-        .duration_ns = dump_.end_ns - std::min(dump_.end_ns, profile_.process.start_ns),
+        .duration_ns = DurationNs(),
         .sampling_interval = dump_.sampling_interval,
         .default_sample_type = "space",
         .comments = options.comments};
@@ -40,6 +40,12 @@ class PprofEncoder {
   }
 
  private:
+  // 0: files that are no recordings may not tell when it began.
+  uint64_t DurationNs() const {
+    const uint64_t start_ns = profile_.process.start_ns;
+    return start_ns == 0 ? 0 : dump_.end_ns - std::min(dump_.end_ns, start_ns);
+  }
+
   // Readers take the first mapping for the program.
   void WriteProgramMapping() {
     for (size_t i = 0; i < profile_.mappings.size(); ++i) {

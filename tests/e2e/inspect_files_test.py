@@ -63,7 +63,7 @@ class FilesTest(unittest.TestCase):
 
 def pprof_of(functions, period=4096, unit="bytes", types=("objects", "space")):
     """A profile as Go and others write it. `functions`: {name: values}."""
-    profile = pprof_pb2.Profile(period=period)
+    profile = pprof_pb2.Profile(period=period, time_nanos=1_700_000_000_000_000_000)
     strings = profile.string_table
     strings.extend(["", "count", "bytes", unit, "space"])
     profile.period_type.type, profile.period_type.unit = 4, 3
@@ -115,6 +115,13 @@ class GoProfiles(FilesTest):
             stats = self.json("stats", path)
             self.assertEqual((stats["live_bytes"], stats["alloc_bytes"], stats["alloc_calls"]), (1 << 20, 3 << 20, 30))
             self.assertEqual(self.run_tool("export", "--format", "folded", path).stdout, "main.keep 1048576\n")
+
+    def test_what_is_no_recording_has_no_duration(self):
+        path = self.file("go.pb", gzip.decompress(pprof_of({"main.keep": [10, 1 << 20]})))
+        made = os.path.join(self.directory, "made.pb.gz")
+        self.run_tool("export", "--format", "pprof", path, "-o", made)
+        with gzip.open(made) as file:
+            self.assertEqual(pprof_pb2.Profile.FromString(file.read()).duration_nanos, 0)
 
 
 class LinkersNames(FilesTest):
