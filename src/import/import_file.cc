@@ -37,19 +37,32 @@ bool BeginsWithValueType(std::string_view bytes) {
   return true;
 }
 
+// Behind time, duration and period of a pprof profile, with which those of processors
+// begin that Go writes.
+std::string_view WithoutNumbers(std::string_view bytes) {
+  constexpr std::string_view kTags = "\x48\x50\x60";
+  while (!bytes.empty() && kTags.find(bytes[0]) != std::string_view::npos) {
+    size_t end = 1;
+    while (end < bytes.size() && (static_cast<unsigned char>(bytes[end]) & 0x80) != 0)
+      ++end;
+    bytes.remove_prefix(std::min(end + 1, bytes.size()));
+  }
+  return bytes;
+}
+
 // The first field of a Perfetto trace is a packet; that of a pprof profile is any field:
 // most often a ValueType, the type of samples or, in what Go writes, that of the period.
 FileFormat DetectProtobuf(std::string_view head) {
-  constexpr unsigned char kSampleType = 0x0a;  // a packet, too
-  constexpr unsigned char kPeriodType = 0x5a;
-  const auto tag = static_cast<unsigned char>(head[0]);
-  if (tag == 0x12 || tag == 0x1a || tag == 0x22 || tag == 0x2a || tag == 0x32)
+  constexpr char kSampleType = 0x0a;  // a packet, too
+  constexpr char kPeriodType = 0x5a;
+  constexpr std::string_view kOtherTags = "\x12\x1a\x22\x2a\x32";
+  if (kOtherTags.find(head[0]) != std::string_view::npos)
     return FileFormat::kPprof;
-  if (tag != kSampleType && tag != kPeriodType)
-    return FileFormat::kUnknown;
-  if (BeginsWithValueType(head.substr(1)))
+  const std::string_view type = WithoutNumbers(head);
+  if (!type.empty() && (type[0] == kSampleType || type[0] == kPeriodType) &&
+      BeginsWithValueType(type.substr(1)))
     return FileFormat::kPprof;
-  return tag == kSampleType ? FileFormat::kPerfettoTrace : FileFormat::kUnknown;
+  return head[0] == kSampleType ? FileFormat::kPerfettoTrace : FileFormat::kUnknown;
 }
 
 // "frame;frame 123" in the first line that is no comment.

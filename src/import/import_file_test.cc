@@ -62,6 +62,10 @@ TEST_F(ImportTest, ATraceIsToldFromAProfileByItsFirstPacket) {
   EXPECT_EQ(DetectFormat("\x0a\x05\x92\x04\x02\x08\x01"s), FileFormat::kPerfettoTrace);
   // sample_type { type: 1 unit: 2 }
   EXPECT_EQ(DetectFormat("\x0a\x04\x08\x01\x10\x02"s), FileFormat::kPprof);
+  // time_nanos: 300 sample_type { type: 1 unit: 2 }
+  EXPECT_EQ(DetectFormat("\x48\xac\x02\x0a\x04\x08\x01\x10\x02"s), FileFormat::kPprof);
+  EXPECT_EQ(DetectFormat("\x48\xac"s), FileFormat::kUnknown);
+  EXPECT_EQ(DetectFormat("Heap;Pool;`x` 12\n"), FileFormat::kFolded);
   // period_type { type: 1 unit: 2 }, and a text that begins so
   EXPECT_EQ(DetectFormat("\x5a\x04\x08\x01\x10\x02"s), FileFormat::kPprof);
   EXPECT_EQ(DetectFormat("Zone;Grow 12\n"), FileFormat::kFolded);

@@ -72,7 +72,7 @@ class PprofImporter {
         (is_total ? figures_.alloc_count : figures_.live_count) = i;
     }
     if (figures_.alloc_size == kNoFigure && figures_.live_size == kNoFigure &&
-        figures_.alloc_count == kNoFigure && figures_.live_count == kNoFigure)
+        figures_.alloc_count == kNoFigure)
       figures_.live_size = types.size() - 1;
   }
 

@@ -116,6 +116,16 @@ class GoProfiles(FilesTest):
             self.assertEqual((stats["live_bytes"], stats["alloc_bytes"], stats["alloc_calls"]), (1 << 20, 3 << 20, 30))
             self.assertEqual(self.run_tool("export", "--format", "folded", path).stdout, "main.keep 1048576\n")
 
+    def test_profiles_of_processors_have_their_last_value(self):
+        """Go's have samples, counted, and nanoseconds; time and duration come first."""
+        rest = pprof_pb2.Profile.FromString(gzip.decompress(pprof_of({"main.spin": [40, 400_000_000]}, unit="nanoseconds",
+                                                                     types=("objects", "cpu"))))
+        rest.sample_type[1].unit = 3
+        first = pprof_pb2.Profile(time_nanos=rest.time_nanos)
+        rest.ClearField("time_nanos")
+        path = self.file("go.cpu", first.SerializeToString() + rest.SerializeToString())
+        self.assertEqual(self.run_tool("export", "--format", "folded", path).stdout, "main.spin 400000000\n")
+
     def test_what_is_no_recording_has_no_duration(self):
         path = self.file("go.pb", gzip.decompress(pprof_of({"main.keep": [10, 1 << 20]})))
         made = os.path.join(self.directory, "made.pb.gz")
