@@ -28,13 +28,13 @@ class PprofEncoder {
     message_.AddSampleType("space", "bytes");
     WriteProgramMapping();
     WriteSamples();
-    PprofMessage::Header header{
-        .time_unix_ns = options.time_unix_ns,
-        .duration_ns = DurationNs(),
-        .sampling_interval = dump_.sampling_interval,
-        .default_sample_type = "space",
-        .comments = options.comments};
-    header.comments.push_back(QualityComment(profile_.quality));
+    PprofMessage::Header header{.time_unix_ns = options.time_unix_ns,
+                                .duration_ns = DurationNs(),
+                                .sampling_interval = dump_.sampling_interval,
+                                .default_sample_type = "space",
+                                .comments = options.comments};
+    if (profile_.quality.samples > 0)  // the file tells of it
+      header.comments.push_back(QualityComment(profile_.quality));
     message_.Finish(header);
     return std::move(bytes_);
   }

@@ -126,12 +126,14 @@ class GoProfiles(FilesTest):
         path = self.file("go.cpu", first.SerializeToString() + rest.SerializeToString())
         self.assertEqual(self.run_tool("export", "--format", "folded", path).stdout, "main.spin 400000000\n")
 
-    def test_what_is_no_recording_has_no_duration(self):
+    def test_what_is_no_recording_has_neither_duration_nor_quality(self):
         path = self.file("go.pb", gzip.decompress(pprof_of({"main.keep": [10, 1 << 20]})))
         made = os.path.join(self.directory, "made.pb.gz")
         self.run_tool("export", "--format", "pprof", path, "-o", made)
         with gzip.open(made) as file:
-            self.assertEqual(pprof_pb2.Profile.FromString(file.read()).duration_nanos, 0)
+            profile = pprof_pb2.Profile.FromString(file.read())
+        self.assertEqual(profile.duration_nanos, 0)
+        self.assertFalse([text for text in profile.string_table if text.startswith("quality:")])
 
 
 class LinkersNames(FilesTest):
