@@ -102,6 +102,25 @@ TEST(TracedThreadTest, AStopIsNotSeenByTheCallThatItInterrupts) {
   EXPECT_EQ(waiter.Join(), kWoken);
 }
 
+// The call begins anew as soon as the thread has stopped, not when it is let go.
+TEST(TracedThreadTest, ATracerThatIsKilledMeanwhileIsNotSeenEither) {
+  const Waiter waiter;
+  const pid_t tracer = fork();
+  if (tracer == 0) {
+    TracedThread thread(waiter.pid());
+    if (thread.Seize(/*is_filtered=*/false) &&
+        thread.WaitForStop(MonotonicNs() + kStopPatienceNs) ==
+            TracedThread::Wait::kStopped)
+      raise(SIGKILL);
+    _exit(1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(tracer, &status, 0), tracer);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  waiter.Wake();
+  EXPECT_EQ(waiter.Join(), kWoken);
+}
+
 TEST(TracedThreadTest, ASignalThatIsIgnoredIsNotSeenWhenItArrivesTogetherWithTheStop) {
   const Waiter waiter;
   TracedThread thread(waiter.pid());
