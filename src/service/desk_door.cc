@@ -100,6 +100,8 @@ void DeskDoor::Handle(LinkMessage message, Host& host) {
     }
     case LinkType::kTaken:
       return host.NoteTaken(static_cast<pid_t>(message.number));
+    case LinkType::kMissed:
+      return host.NoteMissed(static_cast<pid_t>(message.number));
     case LinkType::kDump:
       return host.DumpAll(message.text);
     case LinkType::kKnown:

@@ -28,6 +28,8 @@ class Guestbook : public Host {
 
   void NoteTaken(pid_t pid) override { taken.push_back(pid); }
 
+  void NoteMissed(pid_t pid) override { missed.push_back(pid); }
+
   void DumpAll(const std::string& label) override { dumps.push_back(label); }
 
   void Leave() override { is_told_to_leave = true; }
@@ -36,6 +38,7 @@ class Guestbook : public Host {
   std::vector<pid_t> programs;
   Reply reply = Reply::kTaken;
   std::vector<pid_t> taken;
+  std::vector<pid_t> missed;
   std::vector<std::string> dumps;
   bool is_told_to_leave = false;
 };
@@ -134,9 +137,11 @@ TEST_F(DeskDoorTest, WhatHasNoRoomIsToldWhenThereIs) {
 
 TEST_F(DeskDoorTest, WhatConcernsTheHostReachesIt) {
   ASSERT_TRUE(desk_->Send({.type = LinkType::kTaken, .number = 7}));
+  ASSERT_TRUE(desk_->Send({.type = LinkType::kMissed, .number = 8}));
   ASSERT_TRUE(desk_->Send({.type = LinkType::kDump, .text = "label"}));
   door_->Serve(host_);
   EXPECT_EQ(host_.taken, std::vector<pid_t>{7});
+  EXPECT_EQ(host_.missed, std::vector<pid_t>{8});
   EXPECT_EQ(host_.dumps, std::vector<std::string>{"label"});
   EXPECT_FALSE(host_.is_told_to_leave);
 }

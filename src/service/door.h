@@ -35,6 +35,8 @@ class Host {
   virtual Reply AdmitProgram(Visitor& visitor) = 0;
   // Another user's recording has got the process; it may have been ours before.
   virtual void NoteTaken(pid_t pid) = 0;
+  // The process could not be asked about, and runs unrecorded.
+  virtual void NoteMissed(pid_t pid) = 0;
   virtual void DumpAll(const std::string& label) = 0;
   // No more comes: finish everything.
   virtual void Leave() = 0;

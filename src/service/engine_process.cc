@@ -21,7 +21,10 @@ namespace {
 
 constexpr size_t kMaxWaiting = 4096;
 constexpr size_t kMaxWaitingOfUser = 256;
-constexpr size_t kMaxUnanswered = 256;  // programs that the engine has
+constexpr size_t kMaxWaitingOfRoot = 2048;  // nobody else's crowd keeps root's out
+constexpr size_t kMaxUnanswered = 256;      // programs that the engine has
+constexpr size_t kMaxMissed = 4096;         // that it is still to be told of
+constexpr size_t kMaxMissedOfOthers = 256;  // than its user
 constexpr uint64_t kPatienceNs = 4'000'000'000;
 constexpr int kNoRoomMs = 5;           // until the link is tried again
 constexpr int kLookAtWaitingMs = 500;  // until who waits for too long is sent away
@@ -80,7 +83,27 @@ Result<std::unique_ptr<EngineProcess>> EngineProcess::Start(const Rights& rights
 EngineProcess::~EngineProcess() = default;
 
 bool EngineProcess::HasRoomFor(uid_t user) const {
-  return waiting_.size() < kMaxWaiting && waiting_.size_of(user) < kMaxWaitingOfUser;
+  return waiting_.size() < kMaxWaiting &&
+         waiting_.size_of(user) < (user == 0 ? kMaxWaitingOfRoot : kMaxWaitingOfUser);
+}
+
+// Who asks again and again is told of once.
+void EngineProcess::TellMissed(pid_t pid, uid_t user) {
+  const size_t most = user == rights_.user ? kMaxMissed : kMaxMissedOfOthers;
+  if (missed_.size() >= most || pid == last_missed_)
+    return;
+  last_missed_ = pid;
+  missed_.push_back(pid);
+  SendWaiting();
+}
+
+void EngineProcess::SendMissed() {
+  for (; has_room_ && !missed_.empty(); missed_.pop_front()) {
+    has_room_ = link_.Send(
+        {.type = LinkType::kMissed, .number = static_cast<uint32_t>(missed_.front())});
+    if (!has_room_)
+      return;
+  }
 }
 
 void EngineProcess::Send(Visitor visitor) {
@@ -94,6 +117,7 @@ void EngineProcess::SendWaiting() {
   if (link_.fd() < 0)
     return;  // they are for others
   has_room_ = link_.SendRest();
+  SendMissed();
   while (has_room_ && !waiting_.empty() && unanswered_programs_.size() < kMaxUnanswered) {
     has_room_ = SendVisitor(link_, waiting_.next());
     if (!has_room_)

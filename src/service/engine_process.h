@@ -37,6 +37,9 @@ class EngineProcess {
   // Whether one more visitor of this user may wait here.
   bool HasRoomFor(uid_t user) const;
 
+  // A program of this user had no room here, or has waited for too long.
+  void TellMissed(pid_t pid, uid_t user);
+
   // Hands the visitor over, now or when there is room. A program's connection is kept
   // until the engine has answered it.
   void Send(Visitor visitor);
@@ -76,14 +79,17 @@ class EngineProcess {
   EngineProcess(const Rights& rights, Link link, pid_t pid)
       : rights_(rights), link_(std::move(link)), pid_(pid) {}
 
+  void SendWaiting();
+  void SendMissed();
+
   Rights rights_;
   Link link_;
   pid_t pid_;  // 0: has ended
-  void SendWaiting();
-
   uint64_t sent_ = 0;
   bool has_room_ = true;  // the link, as far as is known
   VisitorQueue waiting_;
+  std::deque<pid_t> missed_;  // that it was not told of yet
+  pid_t last_missed_ = 0;
   std::map<uint64_t, Visitor> unanswered_programs_;  // by number
 };
 

@@ -67,25 +67,19 @@ Result<EngineProcess*> Engines::Of(const Visitor& visitor) {
       ->get();
 }
 
-// One that cannot follow is passed by when another one may want the program: root's must
-// not keep a user's programs from his own.
-EngineProcess* Engines::NextFor(const Visitor& visitor,
-                                const EngineProcess* after) const {
-  EngineProcess* busy = nullptr;
+std::vector<EngineProcess*> Engines::ThatMayWant(const Visitor& visitor,
+                                                 const EngineProcess* after) const {
+  std::vector<EngineProcess*> found;
   bool is_behind = after == nullptr;
   for (const std::unique_ptr<EngineProcess>& engine : engines_) {
     const Rights& rights = engine->rights();
     const bool may_want = rights.user == 0 || (rights.user == visitor.rights.user &&
                                                rights.group == visitor.rights.group);
-    if (is_behind && may_want && engine->recordings > 0 && !engine->is_leaving &&
-        engine->HasRoomFor(visitor.rights.user)) {
-      if (!engine->is_full())
-        return engine.get();
-      busy = busy != nullptr ? busy : engine.get();
-    }
+    if (is_behind && may_want && engine->recordings > 0 && !engine->is_leaving)
+      found.push_back(engine.get());
     is_behind |= engine.get() == after;
   }
-  return busy;
+  return found;
 }
 
 uint64_t Engines::CountRecordings() const {

@@ -32,9 +32,10 @@ class Engines {
   // one more.
   Result<EngineProcess*> Of(const Visitor& visitor);
 
-  // The next one behind `after` (nullptr: the first) that may want this program; nullptr:
-  // there is none.
-  EngineProcess* NextFor(const Visitor& visitor, const EngineProcess* after) const;
+  // Those behind `after` (nullptr: all) that may want this program, in the order in which
+  // they are asked.
+  std::vector<EngineProcess*> ThatMayWant(const Visitor& visitor,
+                                          const EngineProcess* after) const;
 
   // Of all of them, as they have said.
   uint64_t CountRecordings() const;

@@ -75,11 +75,12 @@ TEST_F(EnginesTest, AProgramIsOfferedToRootsAndThenToThoseOfItsUserAndGroup) {
   ASSERT_NE(roots, nullptr);
   EXPECT_EQ(engines_.all()[0].get(), roots);
   const Visitor program = VisitorOf(kAnna, kAnna);
-  EXPECT_EQ(engines_.NextFor(program, nullptr), roots);
-  EXPECT_EQ(engines_.NextFor(program, roots), annas);
-  EXPECT_EQ(engines_.NextFor(program, annas), nullptr);
+  using Asked = std::vector<EngineProcess*>;
+  EXPECT_EQ(engines_.ThatMayWant(program, nullptr), (Asked{roots, annas}));
+  EXPECT_EQ(engines_.ThatMayWant(program, roots), Asked{annas});
+  EXPECT_EQ(engines_.ThatMayWant(program, annas), Asked{});
   roots->recordings = 0;  // wants nothing
-  EXPECT_EQ(engines_.NextFor(program, nullptr), annas);
+  EXPECT_EQ(engines_.ThatMayWant(program, nullptr), Asked{annas});
 }
 
 TEST_F(EnginesTest, AUserHasAFewOfThem) {

@@ -97,9 +97,20 @@ void FrontDesk::AdmitCommand(Visitor visitor) {
   engine.Send(std::move(visitor));
 }
 
+// One that cannot follow is passed by when another one may want the program: root's must
+// not keep a user's programs from his own.
 void FrontDesk::Offer(Visitor visitor, const EngineProcess* after) {
-  if (EngineProcess* engine = engines_.NextFor(visitor, after))
-    engine->Send(std::move(visitor));
+  EngineProcess* busy = nullptr;
+  for (EngineProcess* engine : engines_.ThatMayWant(visitor, after)) {
+    if (!engine->HasRoomFor(visitor.rights.user))
+      engine->TellMissed(visitor.pid, visitor.rights.user);
+    else if (!engine->is_full())
+      return engine->Send(std::move(visitor));
+    else if (busy == nullptr)
+      busy = engine;
+  }
+  if (busy != nullptr)
+    busy->Send(std::move(visitor));
   else
     Decline(visitor);
 }
@@ -107,11 +118,13 @@ void FrontDesk::Offer(Visitor visitor, const EngineProcess* after) {
 // What it cannot take in time is for others.
 void FrontDesk::Serve(EngineProcess& engine) {
   for (Visitor& visitor : engine.Serve()) {
-    if (visitor.is_command)
+    if (visitor.is_command) {
       Refuse(visitor,
              "cannot serve the command: this user's engine does not answer; try again");
-    else
-      Offer(std::move(visitor), &engine);
+      continue;
+    }
+    engine.TellMissed(visitor.pid, visitor.rights.user);
+    Offer(std::move(visitor), &engine);
   }
 }
 

@@ -32,11 +32,12 @@ constexpr uid_t kMallory = 61002;
 
 // What an engine does with a program: 'k' keeps it and answers with its own user's id,
 // 'p' passes it on, 's' is silent about it. 'd' reads nothing after its first visitor,
-// 'g' talks nonsense, 'a' asks without an end and reads nothing.
+// 'g' talks nonsense, 'a' asks without an end and reads nothing. Whom it has missed it
+// tells its first visitor.
 using Manners = std::map<uid_t, char>;
 
-void Answer(const Visitor& visitor, const std::string& text) {
-  send(visitor.connection.get(), text.data(), text.size(), MSG_NOSIGNAL);
+void Answer(int connection, const std::string& text) {
+  send(connection, text.data(), text.size(), MSG_NOSIGNAL);
 }
 
 int Engine(Link link, const Manners& manners) {
@@ -59,6 +60,8 @@ int Engine(Link link, const Manners& manners) {
     Result<std::optional<LinkMessage>> message = link.Receive();
     if (!message.ok())
       return 0;
+    if (message.value() && message.value()->type == LinkType::kMissed && !kept.empty())
+      Answer(kept[0].get(), "missed " + std::to_string(message.value()->number));
     if (!message.value() || message.value()->type != LinkType::kVisitor)
       continue;
     ++visitors;
@@ -66,7 +69,7 @@ int Engine(Link link, const Manners& manners) {
     if (!visitor.ok())
       continue;
     if (visitor.value().is_command || manner == 'k')
-      Answer(visitor.value(), std::to_string(geteuid()) + " has it");
+      Answer(visitor.value().connection.get(), std::to_string(geteuid()) + " has it");
     kept.push_back(visitor.value().connection.Release());
     while (manner == 'd')
       pause();
@@ -271,6 +274,34 @@ TEST_F(FrontDeskTest, OneUsersCrowdTakesNobodyElsesPlace) {
   EXPECT_GT(declined, 100u);  // more than an engine has and more than wait for it
   ASSERT_GT(recv(alices.get(), &welcome, sizeof(welcome), MSG_DONTWAIT), 0);
   EXPECT_EQ(welcome.status, WelcomeStatus::kWait);
+}
+
+TEST_F(FrontDeskTest, AnEngineIsToldForWhomItHadNoRoom) {
+  Open({{0, 's'}});
+  const ScopedFd command = CommandOf(0);
+  EXPECT_EQ(AnswerOn(command), "0 has it");
+  std::vector<ScopedFd> crowd;
+  for (int i = 0; i < 700; ++i) {
+    crowd.push_back(ProgramOf(kMallory));
+    desk_->Poll(0, -1);
+  }
+  EXPECT_EQ(AnswerOn(command), "missed " + std::to_string(getpid()));
+}
+
+TEST_F(FrontDeskTest, RootsOwnCrowdHasMoreRoom) {
+  Open({{0, 's'}});
+  StartEngines({0});
+  std::vector<ScopedFd> crowd;
+  for (int i = 0; i < 1000; ++i) {
+    crowd.push_back(ProgramOf(0));
+    desk_->Poll(0, -1);
+  }
+  desk_->Poll(0, -1);
+  for (const ScopedFd& fd : crowd) {
+    Welcome welcome{};
+    const ssize_t got = recv(fd.get(), &welcome, sizeof(welcome), MSG_DONTWAIT);
+    EXPECT_TRUE(got < 0 || welcome.status == WelcomeStatus::kWait);
+  }
 }
 
 TEST_F(FrontDeskTest, AUserHasSomeEnginesAndIsToldWhenTheyAreAll) {

@@ -24,6 +24,7 @@ enum class LinkType : uint32_t {
   kLeave = 4,    // it is idle, and nothing is on its way to it
   kKnown = 5,    // answers kRecordings: from now on programs come
   kWatcher = 6,  // answers kWatch: with GateEnds, or text: why not
+  kMissed = 7,   // number: a process that it had no room or no time for
 
   // From an engine, always without descriptors. The number of the first three is that of
   // a visitor, a program: they are counted as they come, from one.

@@ -81,6 +81,10 @@ void Service::NoteTaken(pid_t pid) {
   NoteTakenFrom(recordings_.sessions(), pid);
 }
 
+void Service::NoteMissed(pid_t pid) {
+  NoteMissedBy(recordings_.sessions(), pid);
+}
+
 bool Service::Handle(ConnectedCommand& command, ControlMessage message) {
   switch (message.type) {
     case ControlType::kPrepare:  // it is our user's: what he sends can only hold up him

@@ -74,6 +74,7 @@ class Service : private Host {
   void AdmitCommand(Visitor visitor) override;
   Reply AdmitProgram(Visitor& visitor) override;
   void NoteTaken(pid_t pid) override;
+  void NoteMissed(pid_t pid) override;
 
   // When the turn comes: a target may be half made now.
   void DumpAll(const std::string& label) override { owed_dumps_.push_back(label); }

@@ -25,8 +25,8 @@ const char* TextOf(UnrecordedReason reason) {
     case UnrecordedReason::kDeclined:
       return "the profiler could not take them on; the brackets say why";
     case UnrecordedReason::kLate:
-      return "ended, or waiting no longer (1 s), when the profiler answered; do not stop "
-             "it, and leave it some processor time";
+      return "ended, or waiting no longer (1 s), when the profiler answered, or too many "
+             "at once; do not stop it, and leave it some processor time";
     case UnrecordedReason::kConfined:
       return "begun under a seccomp filter, which might have killed them for system "
              "calls "

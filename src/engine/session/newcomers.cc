@@ -133,6 +133,11 @@ Status Newcomers::Adopt(Newcomer newcomer) {
   return status;
 }
 
+void Newcomers::NoteLate(const ProcessDescription& process) {
+  programs().Missed(process.pid, MonotonicNs(), process.cmdline[0], "",
+                    UnrecordedReason::kLate);
+}
+
 Status Newcomers::TakeIn(Newcomer newcomer) {
   const pid_t pid = newcomer.pid;
   HPD_TRY(context_->targets().CheckRoom(pid));

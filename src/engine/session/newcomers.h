@@ -47,6 +47,9 @@ class Newcomers {
   // Makes it a target.
   Status Adopt(Newcomer newcomer);
 
+  // One that is wanted was not answered in time.
+  void NoteLate(const ProcessDescription& process);
+
  private:
   const SessionConfig& config() const { return context_->config(); }
 

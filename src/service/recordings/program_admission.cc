@@ -98,6 +98,14 @@ void NoteTakenFrom(const Sessions& sessions, pid_t pid) {
   }
 }
 
+void NoteMissedBy(const Sessions& sessions, pid_t pid) {
+  const ProcessDescription process = DescribeProcess(pid);
+  for (Session* session : sessions) {
+    if (Wants(*session, process, ClientOrigin::kStartup))
+      session->newcomers().NoteLate(process);
+  }
+}
+
 void NoteConflicts(const Sessions& earlier, Session& newest) {
   for (const Session* session : earlier) {
     for (const std::unique_ptr<Target>& target : session->targets().all()) {

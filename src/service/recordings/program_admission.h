@@ -22,6 +22,9 @@ Reply AdmitProgramTo(const Sessions& sessions, Visitor& visitor);
 // Another user's recording has got the process; it may have been ours before.
 void NoteTakenFrom(const Sessions& sessions, pid_t pid);
 
+// The process has reported when there was no room or no time for it.
+void NoteMissedBy(const Sessions& sessions, pid_t pid);
+
 // `newest` is told of processes that it wants and `earlier` ones have already.
 void NoteConflicts(const Sessions& earlier, Session& newest);
 

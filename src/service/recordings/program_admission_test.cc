@@ -88,5 +88,16 @@ TEST_F(ProgramAdmissionTest, WhatAnotherUserHasGotIsMissedByWhoWantsIt) {
   EXPECT_TRUE(does_not->missed().taken().empty());
 }
 
+TEST_F(ProgramAdmissionTest, WhatCameTooLateIsNamedByWhoWantsIt) {
+  const Session* const wants = AddSession(getpid());
+  const Session* const does_not = AddSession(getppid());
+  NoteMissedBy(sessions_, getpid());
+  const std::vector<UnrecordedPrograms> missed = wants->programs().Unrecorded();
+  ASSERT_EQ(missed.size(), 1u);
+  EXPECT_EQ(missed[0].reason, UnrecordedReason::kLate);
+  EXPECT_EQ(missed[0].count, 1u);
+  EXPECT_TRUE(does_not->programs().Unrecorded().empty());
+}
+
 }  // namespace
 }  // namespace heapprofd
