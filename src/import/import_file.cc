@@ -65,6 +65,15 @@ FileFormat DetectProtobuf(std::string_view head) {
   return head[0] == kSampleType ? FileFormat::kPerfettoTrace : FileFormat::kUnknown;
 }
 
+// Of a line that goes on behind what is known of it: texts of programs have quotes.
+bool MayBeginStack(std::string_view line) {
+  const auto is_text = [](char c) { return static_cast<unsigned char>(c) >= ' '; };
+  const size_t first = line.find(';');
+  return first != std::string_view::npos &&
+         line.substr(0, first).find('"') == std::string_view::npos &&
+         std::all_of(line.begin(), line.end(), is_text);
+}
+
 // "frame;frame 123" in the first line that is no comment.
 bool IsFolded(std::string_view head) {
   const bool is_cut = head.size() >= kHeadBytes;
@@ -76,6 +85,8 @@ bool IsFolded(std::string_view head) {
   if (head.empty())
     return is_commented && is_cut;
   std::string_view line = head.substr(0, head.find('\n'));
+  if (is_cut && line.size() == head.size())
+    return MayBeginStack(line);
   if (line.ends_with('\r'))
     line.remove_suffix(1);
   const size_t space = line.rfind(' ');

@@ -83,6 +83,20 @@ TEST_F(ImportTest, FoldedStacksBecomeCallsites) {
   EXPECT_EQ(trace_.Text(trace_.processes[trace_.dumps[0].upid].name), "file");
 }
 
+// What is seen of a file ends within it.
+TEST_F(ImportTest, AFirstStackMayBeLongerThanWhatIsLookedAt) {
+  std::string stack = "main(int, char**)";
+  while (stack.size() < 4096)
+    stack += ";space::function(std::string const&, int)";
+  EXPECT_EQ(DetectFormat(stack.substr(0, 4096)), FileFormat::kFolded);
+  EXPECT_EQ(DetectFormat("# a note\n" + stack.substr(0, 4087)), FileFormat::kFolded);
+  std::string json = "{\"frames\": [";
+  while (json.size() < 4096)
+    json += "{\"name\": \"a;b 1\"}, ";
+  EXPECT_EQ(DetectFormat(json.substr(0, 4096)), FileFormat::kUnknown);
+  EXPECT_TRUE(Import(stack + " 5\n").ok());
+}
+
 TEST_F(ImportTest, SourcesOfProgramsAreNoFoldedStacks) {
   EXPECT_EQ(DetectFormat("#include <stdio.h>\n\nint main(void) {\n"),
             FileFormat::kUnknown);
