@@ -11,6 +11,7 @@ import time
 SILENT = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
 TRUE = "/bin/true"
 MANY = 8  # recordings by name at once
+NO_SAMPLE = 4  # exit code of a recording in which there was none
 
 
 class Engine:
@@ -32,7 +33,10 @@ class Engine:
         return [self.tool, "-o", os.path.join(self.directory, f"out{self.recordings}"), *options]
 
     def attach(self, pid):
-        subprocess.run(self.command("-q", "-p", str(pid), "-d", "30"), check=True, env=self.env)
+        done = subprocess.run(self.command("-q", "-p", str(pid), "-d", "30"), stderr=subprocess.PIPE, text=True, check=False,
+                              env=self.env)
+        if done.returncode not in (0, NO_SAMPLE):
+            raise RuntimeError(done.stderr)
         with open(self.stats) as file:
             return json.load(file)
 
@@ -53,9 +57,11 @@ class Engine:
 def stops(engine, crowd, threads, count):
     """Milliseconds in which all threads are stopped: at the beginning and at the end of recordings."""
     with subprocess.Popen([crowd, str(threads)], stdout=subprocess.PIPE) as process:
-        process.stdout.readline()
-        found = [engine.attach(process.pid) for _ in range(count)]
-        process.terminate()
+        try:
+            process.stdout.readline()
+            found = [engine.attach(process.pid) for _ in range(count)]
+        finally:
+            process.terminate()
     assert all(stats["attach_threads"] == threads for stats in found)
     return [[stats[name] / 1000 for stats in found] for name in ("attach_all_threads_us", "detach_all_threads_us")]
 
