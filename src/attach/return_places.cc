@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -39,7 +40,9 @@ bool IsFrameAt(const TracedThread& thread, uint64_t frame) {
 class Finder {
  public:
   explicit Finder(const std::vector<std::pair<uint64_t, uint64_t>>& ranges)
-      : ranges_(ranges), words_(kScannedDeep / sizeof(uint64_t)) {
+      : ranges_(ranges),
+        words_(
+            std::make_unique_for_overwrite<uint64_t[]>(kScannedDeep / sizeof(uint64_t))) {
     for (const auto& [begin, end] : ranges) {
       low_ = std::min(low_, begin);
       high_ = std::max(high_, end);
@@ -81,12 +84,12 @@ class Finder {
       pages[count] = {.iov_base = reinterpret_cast<void*>(at), .iov_len = next - at};
       at = next;
     }
-    const iovec local{.iov_base = words_.data(), .iov_len = size};
+    const iovec local{.iov_base = words_.get(), .iov_len = size};
     const ssize_t got = process_vm_readv(thread.tid(), &local, 1, pages.data(), count, 0);
     if (got < 0 && errno != EFAULT && errno != ESRCH)
       return std::nullopt;  // it has a stack, and we cannot look
     return std::span<const uint64_t>(
-        words_.data(), got > 0 ? static_cast<size_t>(got) / sizeof(uint64_t) : 0);
+        words_.get(), got > 0 ? static_cast<size_t>(got) / sizeof(uint64_t) : 0);
   }
 
   bool Scan(const TracedThread& thread,
@@ -115,7 +118,7 @@ class Finder {
   const std::vector<std::pair<uint64_t, uint64_t>>& ranges_;
   uint64_t low_ = ~uint64_t{0};
   uint64_t high_ = 0;
-  std::vector<uint64_t> words_;
+  std::unique_ptr<uint64_t[]> words_;  // not filled: all threads are stopped meanwhile
   std::vector<ReturnPlace> places_;
 };
 
