@@ -165,8 +165,7 @@ class ChildrenTest(unittest.TestCase):
         for way in WAYS:
             for interval in INTERVALS:
                 with self.subTest(way, interval=interval):
-                    self.preloaded(way, interval)
-                    self.check(way)
+                    self.check(f"{way}: {self.preloaded(way, interval).stderr}")
 
     @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
     def test_attached(self):
