@@ -284,9 +284,12 @@ enum class JoinResult : uint8_t {
 #ifndef HPD_FLAT_CLIENT
 // It is counted, and cannot be recorded. Once: a process that could not ask does not try
 // at each of its samples. Also where its parent's session is over: that may have ended
-// with the parent alone, and then its memory is still read.
-void CountOutOfReach(ConnectResult why) {
-  if (!g_session.is_out_of_reach.exchange(true, std::memory_order_relaxed))
+// with the parent alone, and then its memory is still read. Whoever was not answered in
+// time is named by the engine, which sees that it has asked.
+void StayOutOfReach(ConnectResult why) {
+  const bool is_counted =
+      g_session.is_out_of_reach.exchange(true, std::memory_order_relaxed);
+  if (!is_counted && why != ConnectResult::kUnanswered)
     CountUnprofiled(why == ConnectResult::kUnreached
                         ? &RingHeader::unreached_children
                         : &RingHeader::children_without_descriptor,
@@ -303,8 +306,11 @@ JoinResult JoinOwnSession() {
 #else
   SessionMemory* parents_memory = g_session.memory.load(std::memory_order_relaxed);
   const ConnectResult result = Connect(g_session, ClientOrigin::kForkChild);
-  if (result == ConnectResult::kUnreached || result == ConnectResult::kNoDescriptor) {
-    CountOutOfReach(result);
+  const bool is_unheard = result == ConnectResult::kUnreached ||
+                          result == ConnectResult::kNoDescriptor ||
+                          result == ConnectResult::kUnanswered;
+  if (is_unheard) {
+    StayOutOfReach(result);
     if (!IsSessionOver(parents_memory->engine->control))
       return JoinResult::kOutOfReach;
   }

@@ -10,7 +10,7 @@ import tempfile
 import unittest
 
 from profile_run import HEAP_PROFILE, program
-from running_process import MAY_ATTACH, MAY_CATCH, Engine, Running, wait_until
+from running_process import MAY_ATTACH, MAY_CATCH, Engine, Running, child_named, state_of, wait_until
 
 CC1PLUS = glob.glob("/usr/lib/gcc/x86_64-linux-gnu/*/cc1plus")
 SOURCE = "#include <map>\n#include <regex>\nstd::map<int, std::regex> patterns;\n"
@@ -166,6 +166,21 @@ class ChildrenTest(unittest.TestCase):
             for interval in INTERVALS:
                 with self.subTest(way, interval=interval):
                     self.check(f"{way}: {self.preloaded(way, interval).stderr}")
+
+    def test_children_that_are_not_answered_in_time_count_on(self):
+        children = 2
+        with subprocess.Popen([*self.tool("-i", "1"), "--", *self.command("killed", children=children)], env=self.env, text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tool:
+            self.assertEqual(tool.stdout.readline(), "ready\n")
+            running = child_named(tool.pid, "short_children")
+            tool.send_signal(signal.SIGSTOP)
+            tool.stdin.close()
+            tool.stdin = None
+            wait_until(lambda: state_of(running) == "Z")
+            tool.send_signal(signal.SIGCONT)
+            stderr = tool.communicate(timeout=60)[1]
+        self.assertRegex(stderr, r"! 2 programs were not recorded .*: ended, or waiting no longer")
+        self.check(stderr, calls=children * CALLS)
 
     @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
     def test_attached(self):

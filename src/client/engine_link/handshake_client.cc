@@ -303,9 +303,12 @@ ConnectResult Connect(ClientSession& session, ClientOrigin origin) {
   int fds[2] = {-1, -1};
   const bool welcomed =
       SendAll(socket.fd(), hello) && ReceiveWelcome(socket.fd(), deadline, &welcome, fds);
-  g_was_left_waiting.store(!welcomed && deadline.IsOver());
+  const bool is_unanswered = !welcomed && deadline.IsOver();
+  g_was_left_waiting.store(is_unanswered);
   const Socket engine_file(fds[0]);
   const Socket client_file(fds[1]);
+  if (is_unanswered)
+    return ConnectResult::kUnanswered;
   return welcomed && MapSession(session, welcome, fds) ? ConnectResult::kConnected
                                                        : ConnectResult::kFailed;
 }

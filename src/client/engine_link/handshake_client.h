@@ -20,6 +20,7 @@ enum class ConnectResult : uint32_t {
   kConnected,
   kNoDescriptor,  // there is none left for a socket
   kUnreached,     // the engine's socket is not there for this process, or not allowed
+  kUnanswered,    // in time; the engine will see that it was asked
   kFailed,        // no engine, it declined, or memory could not be mapped
 };
 
