@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <memory>
 
@@ -56,15 +58,24 @@ std::string ParentOfFresh() {
   return chosen != nullptr && *chosen != 0 ? chosen : TemporaryDirectory();
 }
 
-// A convenience only: another user's link of this name stays as it is. Root has none where
-// others could put theirs in its place.
-void PointLatestTo(const std::string& path, int parent) {
-  constexpr char kName[] = "heap_profile-latest";
+constexpr char kLatest[] = "heap_profile-latest";
+
+// What the link in the directory says; "": there is none.
+std::string LatestIn(int parent) {
+  std::array<char, PATH_MAX> text{};
+  const ssize_t size = readlinkat(parent, kLatest, text.data(), text.size());
+  return {text.data(), size > 0 ? static_cast<size_t>(size) : 0};
+}
+
+// A convenience only: another user's link of this name stays as it is, and false. Root has
+// none where others could put theirs in its place. "": there is to be none.
+bool PointLatestTo(const std::string& path, int parent) {
   if (geteuid() == 0 && !IsPrivateDirectory(parent))
-    return;
-  unlinkat(parent, kName, 0);
-  if (symlinkat(path.c_str(), parent, kName) != 0)
-    errno = 0;
+    return false;
+  unlinkat(parent, kLatest, 0);
+  const bool is_made = !path.empty() && symlinkat(path.c_str(), parent, kLatest) == 0;
+  errno = 0;
+  return is_made;
 }
 
 }  // namespace
@@ -117,8 +128,11 @@ Result<OutputDirectory> OutputDirectory::MakeFresh(bool with_link) {
     return Status::FromErrno(failure, errno);
   OutputDirectory directory(std::move(opened), base + "/" + name);
   HPD_TRY(CheckForRoot(directory));
-  if (with_link)
-    PointLatestTo(directory.path(), parent.get());
+  if (with_link) {
+    std::string before = LatestIn(parent.get());
+    if (PointLatestTo(directory.path(), parent.get()))
+      directory.latest_before_ = std::move(before);
+  }
   directory.parent_ = std::move(parent);
   directory.name_ = std::move(name);
   return directory;
@@ -166,8 +180,10 @@ void OutputDirectory::Remove() const {
 }
 
 void OutputDirectory::RemoveIfEmpty() const {
-  if (parent_.valid())
-    unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR);
+  if (!parent_.valid() || unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR) != 0)
+    return;
+  if (latest_before_ && LatestIn(parent_.get()) == path_)
+    PointLatestTo(*latest_before_, parent_.get());
 }
 
 }  // namespace heapprofd

@@ -2,6 +2,7 @@
 // whatever its path leads to later, this is where all of them go.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -46,7 +47,8 @@ class OutputDirectory {
   // What such a program has said, with the path that its user knows.
   std::string Told(std::string text) const;
 
-  // Nothing was recorded: nobody needs it, nor its raw-trace.
+  // Nothing was recorded: nobody needs it, nor its raw-trace. Its link leads to the one
+  // before again.
   void Remove() const;
 
   void RemoveIfEmpty() const;
@@ -61,6 +63,8 @@ class OutputDirectory {
   ScopedFd directory_;
   ScopedFd parent_;   // that it has its name in; invalid: it is others' to remove
   std::string name_;  // there
+  // Where the link led before this one was made; nullopt: it has no link.
+  std::optional<std::string> latest_before_;
 };
 
 }  // namespace heapprofd

@@ -90,6 +90,25 @@ TEST_F(OutputDirectoryTest, WithoutARequestEveryRunGetsAFreshOneAndTheLinkFollow
   EXPECT_EQ(fs::read_symlink(parent_ + "/heap_profile-latest"), second.value().path());
 }
 
+TEST_F(OutputDirectoryTest, WhereNothingWasRecordedTheLinkLeadsToTheOneBefore) {
+  setenv("TMPDIR", parent_.c_str(), 1);
+  const fs::path link = parent_ + "/heap_profile-latest";
+  const Result<OutputDirectory> none = OutputDirectory::Create("");
+  ASSERT_TRUE(none.ok());
+  none.value().Remove();
+  EXPECT_FALSE(fs::exists(fs::symlink_status(link)));
+  const Result<OutputDirectory> good = OutputDirectory::Create("");
+  const Result<OutputDirectory> bad = OutputDirectory::Create("");
+  ASSERT_TRUE(good.ok() && bad.ok());
+  bad.value().Remove();
+  EXPECT_EQ(fs::read_symlink(link), good.value().path());
+  const Result<OutputDirectory> other = OutputDirectory::Create("");
+  const Result<OutputDirectory> newest = OutputDirectory::Create("");
+  ASSERT_TRUE(other.ok() && newest.ok());
+  other.value().Remove();  // somebody else has begun meanwhile
+  EXPECT_EQ(fs::read_symlink(link), newest.value().path());
+}
+
 TEST_F(OutputDirectoryTest, ALinkThatCannotBeReplacedDoesNotStopTheRecording) {
   setenv("TMPDIR", parent_.c_str(), 1);
   fs::create_directory(parent_ + "/heap_profile-latest");
