@@ -65,6 +65,17 @@ std::vector<std::string> QualityWarnings(const ProcessResult& process,
 
 namespace {
 
+// A child that was born with the hooks of its parent, which was attached to, counts in that
+// one's memory until it takes a sample: it is among the forked children there.
+bool CountsInItsParent(const TargetProfile& profile,
+                       const std::vector<ProcessResult>& processes) {
+  return profile.from_startup &&
+         std::ranges::any_of(processes, [&profile](const ProcessResult& other) {
+           return other.profile->process.pid == profile.process.parent_pid &&
+                  other.profile->forked.count > 0;
+         });
+}
+
 void AddSilent(const std::vector<ProcessResult>& processes,
                std::vector<std::string>* warnings) {
   constexpr size_t kMaxNames = 3;
@@ -73,7 +84,7 @@ void AddSilent(const std::vector<ProcessResult>& processes,
   bool may_be_static = false;  // seen from their first allocation on, and none came
   for (size_t i = 1; i < processes.size(); ++i) {
     const TargetProfile& profile = *processes[i].profile;
-    if (!HoldsMemoryOfItsOwn(profile))
+    if (!HoldsMemoryOfItsOwn(profile) || CountsInItsParent(profile, processes))
       continue;
     may_be_static |= profile.from_startup;
     if (++count <= kMaxNames)

@@ -430,6 +430,28 @@ TEST(FormatSummaryTest, WhatOtherProcessesLackIsTold) {
       << of_two;
 }
 
+TEST(FormatSummaryTest, AChildThatCountsInItsParentIsNotSilent) {
+  TestProfile parent;
+  parent.Add({"main"}, 10000);
+  parent.profile().forked.count = 1;
+  TestProfile child("backend");
+  child.profile().process.pid = parent.profile().process.pid + 1;
+  child.profile().process.parent_pid = parent.profile().process.pid;
+  child.profile().memory.anonymous_kib = 90'000;
+  const auto is_called_silent = [&](bool from_startup, int32_t parent_pid) {
+    child.profile().from_startup = from_startup;
+    child.profile().process.parent_pid = parent_pid;
+    return Holds(FormatSummary({ResultOf(parent), ResultOf(child)}, {}),
+                 "called no allocation function that can be seen");
+  };
+  const int32_t pid = parent.profile().process.pid;
+  EXPECT_FALSE(is_called_silent(/*from_startup=*/true, pid));
+  EXPECT_TRUE(is_called_silent(/*from_startup=*/false, pid));
+  EXPECT_TRUE(is_called_silent(/*from_startup=*/true, 1));
+  parent.profile().forked.count = 0;
+  EXPECT_TRUE(is_called_silent(/*from_startup=*/true, pid));
+}
+
 TEST(FormatSummaryTest, NamesDoNotSteerTheTerminal) {
   TestProfile test("evil\x1b[2J");
   test.Add({"f\x1b]0;owned\x07"}, 10000);
