@@ -69,7 +69,7 @@ Result<std::unique_ptr<Target>> Target::CreateWith(std::unique_ptr<SharedMemory>
                            .clock = clock},
       /*knows_threads=*/target->own_pid_ == origin.thread);
   if (!IsAlive(origin.process))
-    return Status(StatusCode::kUnavailable,
+    return Status(StatusCode::kNotFound,
                   "process " + std::to_string(origin.pid) + " has ended");
   return target;
 }

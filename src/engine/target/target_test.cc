@@ -679,6 +679,7 @@ TEST(TargetCreateTest, AnotherProcessWithTheNumberIsNotLookedAt) {
       Target::Create({.pid = getpid(), .thread = getpid(), .process = ended.get()},
                      config, &modules, &clock);
   ASSERT_FALSE(target.ok());
+  EXPECT_EQ(target.status().code(), StatusCode::kNotFound);  // of a child nobody is told
   EXPECT_EQ(target.status().message(),
             "process " + std::to_string(getpid()) + " has ended");
 }
