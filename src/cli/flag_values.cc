@@ -105,7 +105,10 @@ ApplyValue ListValue(const std::string& flag, std::vector<std::string>* target) 
 }
 
 ApplyValue PidList(const std::string& flag, std::vector<pid_t>* target) {
-  return [flag, target](const std::string& text) {
+  return [flag, target](std::string text) {
+    // As pidof and pgrep separate them.
+    std::ranges::replace_if(
+        text, [](char c) { return c == ' ' || c == '\n'; }, ',');
     const std::vector<std::string> parts = SplitList(text);
     if (parts.empty())
       return Invalid("cannot use " + flag + ": it needs at least one process id");

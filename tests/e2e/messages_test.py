@@ -120,6 +120,9 @@ class Refusals(unittest.TestCase):
                 (["-p", ","], "cannot use --pid: it needs at least one process id"),
                 (["-p", "1x"], "cannot use --pid: invalid PID 1x"),
                 (["-p", "1,x,2,y"], "cannot use --pid: invalid PID x, y"),
+                (["-p", "1 x\n2"], "cannot use --pid: invalid PID x"),
+                (["-p", "1", "2", "3"], 'cannot understand "2": process ids are one word; put commas between them, or quotes around '
+                                        "them"),
                 (["-p", "1", "--", "true"], "cannot use --pid with a program to start, whose process id nobody knows"),
                 (["-zz"], "cannot use option -z: there is none of this name; --help lists all options"),
                 (["query", "x", "--jsn"], "did you mean --json?"),

@@ -5,6 +5,7 @@
 
 #include "base/print.h"
 #include "cli/commands.h"
+#include "cli/flag_values.h"
 #include "cli/record/android.h"
 #include "cli/record/record.h"
 #include "cli/record/record_flags.h"
@@ -57,6 +58,11 @@ Status NoVerb(const std::string& word) {
 }
 
 Status TakeVerb(Options& options, const std::string& word) {
+  // What -p $(pidof NAME) becomes.
+  if (!options.session.targets.pids.empty() && ParseNumber(word, INT32_MAX))
+    return Invalid("cannot understand \"" + word +
+                   "\": process ids are one word; put commas between them, or quotes "
+                   "around them");
   if (options.given.platform || !IsPlatform(word))
     return NoVerb(word);
   options.given.platform = true;
