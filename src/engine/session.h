@@ -61,6 +61,9 @@ class Session {
   // Processes that already run.
   AttachedTargets& attached() { return attached_; }
 
+  // What those start.
+  FollowedFamilies& families() { return families_; }
+
   // Programs that are recorded from their first allocation on, until Stop.
   CaughtStarts& starts() { return starts_; }
 

@@ -12,12 +12,9 @@ import sys
 import tempfile
 import unittest
 
-import trace_pb2
-from google.protobuf.message import DecodeError
-
 from profile_run import HEAP_PROFILE, Pprof, program, run, script
 from running_process import (GATE, LONG_S, MAY_ATTACH, MAY_CATCH, Attached, Engine, Running, changed_code_bytes,
-                             child_named, state_of, storm, wait_until)
+                             child_named, dumped_now, state_of, storm, wait_until)
 from service_run import PRELOAD, Recording
 
 PYTHON_PROGRAM = """
@@ -36,18 +33,6 @@ PERL_SCRIPT = "#!/usr/bin/perl\nmy @a = map { $_ x 10 } 1..1000; print scalar(@a
 def maps_of(pid):
     with open(f"/proc/{pid}/maps") as file:
         return file.read()
-
-
-def dumped_now(engine, recording):
-    """Ids of the processes that are recorded."""
-    subprocess.run([HEAP_PROFILE, "mark", "now"], env={**os.environ, **engine.env}, check=True, capture_output=True)
-    trace = trace_pb2.Trace()
-    try:
-        with open(os.path.join(recording.directory, "raw-trace"), "rb") as file:
-            trace.ParseFromString(file.read())
-    except DecodeError:
-        return set()  # in the middle of a packet
-    return {dump.pid for packet in trace.packet for dump in packet.profile_packet.process_dumps}
 
 
 def fanotify_marks(pid):

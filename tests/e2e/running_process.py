@@ -7,6 +7,9 @@ import subprocess
 import tempfile
 import time
 
+import trace_pb2
+from google.protobuf.message import DecodeError
+
 from profile_run import HEAP_PROFILE, program
 from service_run import HEAPPROFD, Place
 
@@ -65,6 +68,18 @@ def child_named(pid, name):
                 if comm.read().strip() == name:
                     return int(child)
     return None
+
+
+def dumped_now(engine, recording):
+    """Ids of the processes that are recorded."""
+    subprocess.run([HEAP_PROFILE, "mark", "now"], env={**os.environ, **engine.env}, check=True, capture_output=True)
+    trace = trace_pb2.Trace()
+    try:
+        with open(os.path.join(recording.directory, "raw-trace"), "rb") as file:
+            trace.ParseFromString(file.read())
+    except DecodeError:
+        return set()  # in the middle of a packet
+    return {dump.pid for packet in trace.packet for dump in packet.profile_packet.process_dumps}
 
 
 class Running:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "attach/apart.h"
+#include "base/clock.h"
 #include "engine/process_info.h"
 #include "engine/session/process_family.h"
 #include "engine/target_rules.h"
@@ -14,42 +15,62 @@ namespace {
 
 constexpr uint64_t kFollowNs = 20'000'000;     // for forks we look at most so often
 constexpr uint64_t kExecLookNs = 200'000'000;  // for executed programs
-constexpr uint64_t kExecNs = 1'000'000'000;    // for a new program to have its libraries
+// A look at all children of a process with ten thousand threads takes long: the next one
+// is that many times later, which is 5 % of a processor at most.
+constexpr uint64_t kExecLookPause = 20;
+constexpr uint64_t kChangingNs =
+    1'000'000'000;  // for a new program to have its libraries
 
 }  // namespace
+
+std::vector<pid_t> FollowedFamilies::LeaveDescendantsOf(pid_t pid) {
+  std::vector<pid_t> left;
+  if (!context_->config().follow_children)
+    return left;
+  for (const auto& [child, start] : FamilyOf(pid, context_->meanwhile())) {
+    left_alone_.emplace(child, start);
+    left.push_back(child);
+  }
+  return left;
+}
 
 void FollowedFamilies::Follow() {
   const uint64_t now = context_->clock().last_ns();
   if (IsRunningApart() || now < followed_ns_ + kFollowNs)
     return;
   followed_ns_ = now;
-  const bool looks_for_exec = now >= exec_looked_ns_ + kExecLookNs;
-  if (looks_for_exec)
-    exec_looked_ns_ = now;
-  for (const pid_t pid : FindForked(looks_for_exec))
+  const bool looks_for_exec = now >= next_exec_look_ns_;
+  const uint64_t began_ns = MonotonicNs();
+  for (const pid_t pid : FindParents(looks_for_exec))
     FollowChildren(pid);
-  for (const auto& [pid, until] : std::map<pid_t, uint64_t>(execed_))
-    FollowExec(pid);
+  if (looks_for_exec)
+    next_exec_look_ns_ =
+        now + std::max(kExecLookNs, kExecLookPause * (MonotonicNs() - began_ns));
+  for (const auto& [pid, until] : std::map<pid_t, uint64_t>(changing_))
+    FollowChanging(pid);
 }
 
-// Which have forked since the last look; those that have become other programs
-// end.
-std::vector<pid_t> FollowedFamilies::FindForked(bool looks_for_exec) {
-  std::vector<pid_t> forked;
+// Whose children are to be looked at: those that have forked since the last look, and
+// now and then all whose programs are wanted whatever their names. Those that have become
+// other programs end.
+std::vector<pid_t> FollowedFamilies::FindParents(bool looks_for_exec) {
+  std::vector<pid_t> parents;
   for (LiveTarget& live : context_->targets().live()) {
     if (live.attached == nullptr || live.has_ended())
       continue;
+    const pid_t pid = live.target->pid();
     const uint32_t forks = live.target->recorder().memory().client().ring.forks.load(
         std::memory_order_relaxed);
-    if (std::exchange(live.forks_seen, forks) != forks &&
-        context_->config().follow_children)
-      forked.push_back(live.target->pid());
+    const bool has_forked = std::exchange(live.forks_seen, forks) != forks;
+    if (context_->config().follow_children &&
+        (has_forked || (looks_for_exec && IsGiven(pid))))
+      parents.push_back(pid);
     if (looks_for_exec && live.attached->HasBecomeAnother()) {
-      execed_[live.target->pid()] = context_->clock().last_ns() + kExecNs;
+      changing_[pid] = context_->clock().last_ns() + kChangingNs;
       SessionTargets::NoteEnd(live, TargetEnd::kExeced);
     }
   }
-  return forked;
+  return parents;
 }
 
 bool FollowedFamilies::IsGiven(pid_t pid) const {
@@ -65,31 +86,34 @@ bool FollowedFamilies::IsFollowed(pid_t pid, pid_t ancestor) const {
 }
 
 // Each child is tried once, of however many processes attached to it is a
-// descendant.
+// descendant; one that is about to execute a program is tried again.
 void FollowedFamilies::FollowChildren(pid_t pid) {
   if (children_seen_.size() > 2 * kMaxFamily)
     children_seen_.clear();
   for (const auto& [child, start] : FamilyOf(pid, context_->meanwhile())) {
-    if (!children_seen_.emplace(child, start, IsGiven(pid)).second ||
+    if (left_alone_.contains({child, start}) ||
+        !children_seen_.insert({{child, start}, IsGiven(pid)}).second ||
         context_->targets().IsProfiling(child) || !IsFollowed(child, pid))
       continue;
     const Status status = attached_->PutClientIn(child);
-    if (!status.ok() && status.code() == StatusCode::kUnavailable)
+    if (status.code() == StatusCode::kTryAgain)
+      changing_[child] = context_->clock().last_ns() + kChangingNs;
+    else if (status.code() == StatusCode::kUnavailable)
       context_->problems().Note(status.message());
   }
 }
 
 // The process has become another program, which may not have its libraries yet.
 // Those that are caught at their start come by themselves.
-void FollowedFamilies::FollowExec(pid_t pid) {
-  const bool is_over = context_->clock().last_ns() >= execed_[pid];
+void FollowedFamilies::FollowChanging(pid_t pid) {
+  const bool is_over = context_->clock().last_ns() >= changing_[pid];
   const Status status = context_->targets().IsProfiling(pid) || starts_->is_catching() ||
                                 !IsFollowed(pid, pid)
                             ? Status()
                             : attached_->PutClientIn(pid);
   if (!status.ok() && status.code() != StatusCode::kNotFound && !is_over)
     return;
-  execed_.erase(pid);
+  changing_.erase(pid);
   if (!status.ok() && status.code() != StatusCode::kNotFound)
     context_->problems().Note(status.message());
 }

@@ -1,8 +1,11 @@
-// What becomes of processes that were attached to: their children, and the
-// programs that they execute, are attached to in their turn.
+// What becomes of processes that were attached to: the children that they have
+// from then on, and the programs that all of these execute, are attached to in
+// their turn.
 //
 // Nobody tells us when such a process forks or executes a program, so it is
-// looked at now and then.
+// looked at now and then: often for children that allocate, since their hooks
+// count themselves, rarely for those that only execute a program (posix_spawn),
+// of which the parent's memory tells nothing.
 //
 // One thread: the session's.
 #pragma once
@@ -12,7 +15,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "engine/session/attached_targets.h"
@@ -29,28 +32,37 @@ class FollowedFamilies {
                    const CaughtStarts* starts)
       : context_(context), attached_(attached), starts_(starts) {}
 
+  // Of a process that is about to be attached to: what it has started before is
+  // not followed. Gives those of its descendants, which are still there.
+  std::vector<pid_t> LeaveDescendantsOf(pid_t pid);
+
   // When it is time; not while we wait for a process.
   void Follow();
 
   // The session is over: nobody is attached to again.
-  void Forget() { execed_.clear(); }
+  void Forget() { changing_.clear(); }
 
  private:
-  std::vector<pid_t> FindForked(bool looks_for_exec);
+  using Identity = std::pair<pid_t, uint64_t>;  // with the time of its start
+
+  std::vector<pid_t> FindParents(bool looks_for_exec);
   bool IsGiven(pid_t pid) const;
   bool IsFollowed(pid_t pid, pid_t ancestor) const;
   void FollowChildren(pid_t pid);
-  void FollowExec(pid_t pid);
+  void FollowChanging(pid_t pid);
 
   SessionContext* context_;
   AttachedTargets* attached_;
   const CaughtStarts* starts_;
-  // Descendants that were attached to, or were not to be, or could not: with
-  // the time of their start, and whether names did not matter.
-  std::set<std::tuple<pid_t, uint64_t, bool>> children_seen_;
-  std::map<pid_t, uint64_t> execed_;  // to be attached to again, until this time
+  std::set<Identity> left_alone_;  // descendants that were there before
+  // Descendants that were attached to, or were not to be, or could not: and
+  // whether names did not matter.
+  std::set<std::pair<Identity, bool>> children_seen_;
+  // About to become another program, or in the middle of it: they are tried
+  // until this time.
+  std::map<pid_t, uint64_t> changing_;
   uint64_t followed_ns_ = 0;
-  uint64_t exec_looked_ns_ = 0;
+  uint64_t next_exec_look_ns_ = 0;
 };
 
 }  // namespace heapprofd

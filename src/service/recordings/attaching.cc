@@ -99,6 +99,32 @@ void NoteOthers(Session& session, size_t count, std::vector<std::string>* notes)
                      "heap_profile as root");
 }
 
+// Whoever names a server may mean its workers as well, which it has started before.
+void NoteWorkers(pid_t pid,
+                 const std::vector<pid_t>& descendants,
+                 const TargetRules& rules,
+                 std::vector<std::string>* notes) {
+  constexpr size_t kMaxNamed = 8;
+  const std::string program = DescribeProcess(pid).executable;
+  std::string ids;
+  size_t count = 0;
+  for (const pid_t descendant : descendants) {
+    const ProcessDescription process = DescribeProcess(descendant);
+    if (program.empty() || process.executable != program || IsNamedBy(rules, process))
+      continue;
+    if (++count <= kMaxNamed)
+      ids += "," + std::to_string(descendant);
+  }
+  if (count > 0)
+    notes->push_back(
+        "cannot record what process " + std::to_string(pid) +
+        " has started before: " + std::to_string(count) +
+        (count == 1 ? " process of its program runs" : " processes of its program run") +
+        " already, and only those that it starts from now on are followed; name them, "
+        "too, with -p " +
+        std::to_string(pid) + ids + (count > kMaxNamed ? ",..." : "") + ", or all by -n");
+}
+
 bool Attach(Session& session,
             pid_t pid,
             const AttachPolicy& policy,
@@ -120,7 +146,10 @@ bool Attach(Session& session,
     return true;
   }
   const bool is_given = IsGiven(session.config().targets, pid);
+  const std::vector<pid_t> before = session.families().LeaveDescendantsOf(pid);
   const Status status = session.attached().Attach(pid);
+  if (status.ok() && is_given)
+    NoteWorkers(pid, before, session.config().targets, notes);
   // Of the processes of a name some end meanwhile.
   if (!status.ok() && (is_given || status.code() != StatusCode::kNotFound)) {
     notes->push_back(status.message());
