@@ -69,6 +69,8 @@ Status Placement::Place(const AttachOptions& options,
       .can_open_mappings = CanOpenMappings(process_.view(), maps_)};
   std::optional<LeftImage> child =
       FindCountingChild(process_, maps_, options.recorded, options.ring_size);
+  if (!child && options.only_counting_children)
+    return Status(StatusCode::kNotFound, "it is no child of a process that is recorded");
   HPD_TRY(child ? PlaceInChild(wishes, std::move(*child))
                 : PlaceNew(wishes, finder, held));
   client_.seed = request_.seed;

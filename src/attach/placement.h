@@ -25,6 +25,8 @@ struct AttachOptions {
   // Processes of this session, by PlacedClient::seed. Their forked children have hooks
   // that count already.
   std::map<uint64_t, pid_t> recorded = {};
+  // Nobody else is attached to; kNotFound of who is no such child.
+  bool only_counting_children = false;
 };
 
 struct PlacedClient {

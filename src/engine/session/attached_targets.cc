@@ -58,18 +58,20 @@ Status AttachedTargets::Attach(pid_t pid) {
   return status;
 }
 
-Status AttachedTargets::PutClientIn(pid_t pid) {
+Status AttachedTargets::PutClientIn(pid_t pid, bool only_counting_children) {
   if (const Status room = context_->targets().CheckRoom(pid); !room.ok())
     return Status(room.code(), "cannot attach to process " + std::to_string(pid) + ": " +
                                    room.message());
+  AttachedProcess::Options options = Options();
+  options.only_counting_children = only_counting_children;
   attaching_ = pid;
-  Status status = PlaceAndHook(pid);
+  Status status = PlaceAndHook(pid, options);
   attaching_ = 0;
   return status;
 }
 
-Status AttachedTargets::PlaceAndHook(pid_t pid) {
-  HPD_TRY_ASSIGN(const std::shared_ptr<AttachedProcess> attached, Place(pid));
+Status AttachedTargets::PlaceAndHook(pid_t pid, const AttachedProcess::Options& options) {
+  HPD_TRY_ASSIGN(const std::shared_ptr<AttachedProcess> attached, Place(pid, options));
   HPD_TRY_ASSIGN(Target* const target, Add(attached.get(), /*from_startup=*/false));
   Status status = PutHooksIn(attached);
   if (!status.ok()) {
@@ -89,13 +91,14 @@ AttachedProcess::Options AttachedTargets::Options() const {
           .recorded = seeds_};
 }
 
-Result<std::shared_ptr<AttachedProcess>> AttachedTargets::Place(pid_t pid) {
+Result<std::shared_ptr<AttachedProcess>> AttachedTargets::Place(
+    pid_t pid, const AttachedProcess::Options& options) {
   using Placed = Result<std::unique_ptr<AttachedProcess>>;
   const auto placed = std::make_shared<std::optional<Placed>>();
   const auto finder = allocators_;
   const bool is_done = RunApart(
       pid,
-      [placed, finder, pid, options = Options()] {
+      [placed, finder, pid, options] {
         *placed = AttachedProcess::Place(pid, options, finder.get());
       },
       context_->meanwhile());

@@ -29,8 +29,9 @@ class AttachedTargets {
   // it cannot be attached to, and why.
   Status Attach(pid_t pid);
 
-  // The same without a second try: kTryAgain is an answer, too.
-  Status PutClientIn(pid_t pid);
+  // The same without a second try: kTryAgain is an answer, too. `only_counting_children`:
+  // kNotFound of who was not born with the hooks of one of this session.
+  Status PutClientIn(pid_t pid, bool only_counting_children = false);
 
   // That is going on with this process, right now.
   bool IsAttachingTo(pid_t pid) const { return pid == attaching_; }
@@ -49,8 +50,9 @@ class AttachedTargets {
   const std::vector<AttachReport>& reports() const { return reports_; }
 
  private:
-  Status PlaceAndHook(pid_t pid);
-  Result<std::shared_ptr<AttachedProcess>> Place(pid_t pid);
+  Status PlaceAndHook(pid_t pid, const AttachedProcess::Options& options);
+  Result<std::shared_ptr<AttachedProcess>> Place(pid_t pid,
+                                                 const AttachedProcess::Options& options);
   Status PutHooksIn(const std::shared_ptr<AttachedProcess>& attached);
   void RestoreChildren(pid_t pid);
 

@@ -7,7 +7,7 @@
 #include "attach/apart.h"
 #include "base/clock.h"
 #include "engine/process_info.h"
-#include "engine/session/process_family.h"
+#include "engine/target/forked_children.h"
 #include "engine/target_rules.h"
 
 namespace heapprofd {
@@ -17,7 +17,7 @@ constexpr uint64_t kFollowNs = 20'000'000;     // for forks we look at most so o
 constexpr uint64_t kExecLookNs = 200'000'000;  // for executed programs
 // A look at all children of a process with ten thousand threads takes long: the next one
 // is that many times later, which is 5 % of a processor at most.
-constexpr uint64_t kExecLookPause = 20;
+constexpr uint64_t kLookPause = 20;
 constexpr uint64_t kChangingNs =
     1'000'000'000;  // for a new program to have its libraries
 
@@ -45,7 +45,12 @@ void FollowedFamilies::Follow() {
     FollowChildren(pid);
   if (looks_for_exec)
     next_exec_look_ns_ =
-        now + std::max(kExecLookNs, kExecLookPause * (MonotonicNs() - began_ns));
+        now + std::max(kExecLookNs, kLookPause * (MonotonicNs() - began_ns));
+  if (context_->config().follow_children && now >= next_orphan_look_ns_) {
+    const uint64_t orphans_ns = MonotonicNs();
+    FollowOrphans();
+    next_orphan_look_ns_ = now + kLookPause * (MonotonicNs() - orphans_ns);
+  }
   for (const auto& [pid, until] : std::map<pid_t, uint64_t>(changing_))
     FollowChanging(pid);
 }
@@ -90,17 +95,49 @@ bool FollowedFamilies::IsFollowed(pid_t pid, pid_t ancestor) const {
 void FollowedFamilies::FollowChildren(pid_t pid) {
   if (children_seen_.size() > 2 * kMaxFamily)
     children_seen_.clear();
-  for (const auto& [child, start] : FamilyOf(pid, context_->meanwhile())) {
-    if (left_alone_.contains({child, start}) ||
-        !children_seen_.insert({{child, start}, IsGiven(pid)}).second ||
-        context_->targets().IsProfiling(child) || !IsFollowed(child, pid))
-      continue;
-    const Status status = attached_->PutClientIn(child);
-    if (status.code() == StatusCode::kTryAgain)
-      changing_[child] = context_->clock().last_ns() + kChangingNs;
-    else if (status.code() == StatusCode::kUnavailable)
-      context_->problems().Note(status.message());
+  if (orphans_seen_.size() > 2 * kMaxFamily)
+    orphans_seen_.clear();
+  for (const Relative& child : FamilyOf(pid, context_->meanwhile()))
+    FollowChild(child, pid, Found::kInFamily);
+}
+
+// A child claims its slot a moment after it has said that it begins to count: the look
+// after that sees one owner more. What stands in the slots is the target's choice, so
+// nobody is attached to for that who has not our hooks.
+void FollowedFamilies::FollowOrphans() {
+  std::vector<std::pair<pid_t, std::vector<pid_t>>> owners;  // by the ancestor's id
+  for (const auto& [target, client] : context_->targets().ForkMemories()) {
+    const uint64_t begun = client->ring.counted_children.load(std::memory_order_relaxed);
+    const uint64_t counting = begun << 32 | CountOwnedForkSlots(*client);
+    if (counting != 0 && std::exchange(counting_seen_[target], counting) != counting)
+      owners.emplace_back(target->pid(), OwnersOfForkSlots(*client));
   }
+  for (const auto& [ancestor, threads] : owners) {
+    for (const Relative& child : ProcessesOf(threads, context_->meanwhile()))
+      FollowChild(child, ancestor, Found::kByItsCounts);
+  }
+}
+
+// Who is known by its counts may by now be another program, and in its parent's list
+// as such.
+bool FollowedFamilies::IsNew(const Relative& child, pid_t ancestor, Found found) {
+  const Identity identity = {child.pid, child.start};
+  const std::pair<Identity, bool> seen = {identity, IsGiven(ancestor)};
+  return found == Found::kInFamily
+             ? children_seen_.insert(seen).second
+             : !children_seen_.contains(seen) && orphans_seen_.insert(identity).second;
+}
+
+void FollowedFamilies::FollowChild(const Relative& child, pid_t ancestor, Found found) {
+  if (left_alone_.contains({child.pid, child.start}) || !IsNew(child, ancestor, found) ||
+      context_->targets().IsProfiling(child.pid) || !IsFollowed(child.pid, ancestor))
+    return;
+  const bool is_orphan = found == Found::kByItsCounts;
+  const Status status = attached_->PutClientIn(child.pid, is_orphan);
+  if (status.code() == StatusCode::kTryAgain && !is_orphan)
+    changing_[child.pid] = context_->clock().last_ns() + kChangingNs;
+  else if (status.code() == StatusCode::kUnavailable)
+    context_->problems().Note(status.message());
 }
 
 // The process has become another program, which may not have its libraries yet.

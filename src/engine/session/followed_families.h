@@ -5,7 +5,9 @@
 // Nobody tells us when such a process forks or executes a program, so it is
 // looked at now and then: often for children that allocate, since their hooks
 // count themselves, rarely for those that only execute a program (posix_spawn),
-// of which the parent's memory tells nothing.
+// of which the parent's memory tells nothing. Those whose parent has ended, as
+// daemons begin, are in nobody's list of children: they are known by the thread
+// id that they leave where they count.
 //
 // One thread: the session's.
 #pragma once
@@ -20,6 +22,7 @@
 
 #include "engine/session/attached_targets.h"
 #include "engine/session/caught_starts.h"
+#include "engine/session/process_family.h"
 #include "engine/session/session_context.h"
 
 namespace heapprofd {
@@ -45,10 +48,16 @@ class FollowedFamilies {
  private:
   using Identity = std::pair<pid_t, uint64_t>;  // with the time of its start
 
+  // How a child was found: in its parent's list, or by what it counts.
+  enum class Found { kInFamily, kByItsCounts };
+
   std::vector<pid_t> FindParents(bool looks_for_exec);
   bool IsGiven(pid_t pid) const;
   bool IsFollowed(pid_t pid, pid_t ancestor) const;
   void FollowChildren(pid_t pid);
+  void FollowOrphans();
+  bool IsNew(const Relative& child, pid_t ancestor, Found found);
+  void FollowChild(const Relative& child, pid_t ancestor, Found found);
   void FollowChanging(pid_t pid);
 
   SessionContext* context_;
@@ -58,10 +67,15 @@ class FollowedFamilies {
   // Descendants that were attached to, or were not to be, or could not: and
   // whether names did not matter.
   std::set<std::pair<Identity, bool>> children_seen_;
+  std::set<Identity> orphans_seen_;  // the same by what they count
   // About to become another program, or in the middle of it: they are tried
   // until this time.
   std::map<pid_t, uint64_t> changing_;
+  // What a memory looked like when the children that count there were last looked
+  // for: how many had begun to, and how many still did.
+  std::map<const Target*, uint64_t> counting_seen_;
   uint64_t followed_ns_ = 0;
+  uint64_t next_orphan_look_ns_ = 0;
   uint64_t next_exec_look_ns_ = 0;
 };
 

@@ -38,6 +38,8 @@ class LeftChildren {
   // The session is over.
   void LeaveAll();
 
+  const std::deque<Target*>& targets() const { return targets_; }
+
   size_t size() const { return targets_.size(); }
 
  private:

@@ -23,4 +23,8 @@ struct Relative {
 // not come to an end.
 std::vector<Relative> FamilyOf(pid_t pid, const std::function<void()>& between);
 
+// The processes of these threads; those that have ended are missing. As above.
+std::vector<Relative> ProcessesOf(const std::vector<pid_t>& threads,
+                                  const std::function<void()>& between);
+
 }  // namespace heapprofd

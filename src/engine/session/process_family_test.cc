@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
+#include <vector>
 
 namespace heapprofd {
 namespace {
@@ -41,6 +43,15 @@ TEST(ProcessFamilyTest, ChildrenAreFoundWithTheTimeOfTheirStart) {
   }
   EXPECT_TRUE(std::ranges::none_of(
       family, [](const Relative& one) { return one.pid == getpid(); }));
+}
+
+TEST(ProcessFamilyTest, AThreadLeadsToItsProcess) {
+  std::vector<Relative> found;
+  std::thread([&found] { found = ProcessesOf({gettid(), 0x7fffffff}, [] {}); }).join();
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].pid, getpid());
+  EXPECT_GT(found[0].start, 0u);
+  EXPECT_TRUE(ProcessesOf({}, [] {}).empty());
 }
 
 TEST(ProcessFamilyTest, AProcessThatIsGoneHasNone) {

@@ -79,6 +79,20 @@ LiveTarget* SessionTargets::Find(const Target* target) {
   return found != live_.end() ? &*found : nullptr;
 }
 
+std::vector<SessionTargets::ForkMemory> SessionTargets::ForkMemories() const {
+  std::vector<ForkMemory> memories;
+  for (const LiveTarget& live : live_) {
+    if (live.was_attached)
+      memories.push_back({live.target, &live.target->recorder().memory().client()});
+  }
+  for (Target* const target : left_.targets()) {
+    if (const ClientBlock* const left = target->children().left();
+        left != nullptr && target->is_attached())
+      memories.push_back({target, left});
+  }
+  return memories;
+}
+
 void SessionTargets::NoteEnd(LiveTarget& live, TargetEnd end) {
   live.pidfd.reset();
   live.target->Stop(end);

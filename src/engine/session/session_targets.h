@@ -74,6 +74,19 @@ class SessionTargets {
   // nullptr: it is none that lives.
   LiveTarget* Find(const Target* target);
 
+  // Some that have ended may have children that count for them.
+  bool has_left_children() const { return left_.size() > 0; }
+
+  // Where forked children of those that were attached to count before they are
+  // attached to themselves, also of those that have ended. Until anything is
+  // waited for.
+  struct ForkMemory {
+    const Target* target;
+    const ClientBlock* client;
+  };
+
+  std::vector<ForkMemory> ForkMemories() const;
+
   // The process of a target is gone; what it has left in its ring is still to
   // be read.
   static void NoteEnd(LiveTarget& live, TargetEnd end);

@@ -44,12 +44,12 @@ void FollowedChildren::FreeSlots(ClientBlock& client, uint64_t end_ns) {
   ended_owners_.reset();
 }
 
-void FollowedChildren::Keep(std::unique_ptr<SharedMemory> memory) {
+void FollowedChildren::Keep(std::unique_ptr<SharedMemory> memory, bool may_begin) {
   ended_owners_.reset();
   if (!is_wanted_ || memory == nullptr)
     return;
   Count(memory->client());
-  if (CountOwnedForkSlots(memory->client()) == 0)
+  if (!may_begin && CountOwnedForkSlots(memory->client()) == 0)
     return;
   left_memory_ =
       std::make_unique<LeftMemory>(SharedMemory::TakeClientFile(std::move(memory)));

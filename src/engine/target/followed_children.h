@@ -53,11 +53,17 @@ class FollowedChildren {
   bool is_looking() const { return ended_owners_ != nullptr; }
 
   // The target has ended. Keeps a descriptor of its memory if children of it may still
-  // count there.
-  void Keep(std::unique_ptr<SharedMemory> memory);
+  // count there. `may_begin`: also those that have counted nothing yet, as one that was
+  // attached to may have: they go there when they do, and report to nobody.
+  void Keep(std::unique_ptr<SharedMemory> memory, bool may_begin);
 
   // It does.
   bool are_left() const { return left_memory_ != nullptr; }
+
+  // Then: where. nullptr: there is none, or it could not be mapped.
+  const ClientBlock* left() const {
+    return left_memory_ != nullptr ? left_memory_->client() : nullptr;
+  }
 
   // Then: looks whether they still count.
   void LookAfter();

@@ -5,8 +5,10 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
+#include "engine/target/forked_children.h"
 
 namespace heapprofd {
 namespace {
@@ -45,9 +47,29 @@ TEST_F(FollowedChildrenTest, OnlyThoseThatAreWantedAreCounted) {
 
 TEST_F(FollowedChildrenTest, WithoutOneThatMayGoOnNothingIsKept) {
   FollowedChildren children(/*is_wanted=*/true, &counted_);
-  children.Keep(std::move(memory_));
+  children.Keep(std::move(memory_), /*may_begin=*/false);
   EXPECT_FALSE(children.are_left());
   EXPECT_EQ(counted_.alloc_calls, 3u);
+}
+
+TEST_F(FollowedChildrenTest, OneThatHasCountedNothingYetMayBegin) {
+  void* child = MapAsChild();
+  ASSERT_NE(child, MAP_FAILED);
+  FollowedChildren children(/*is_wanted=*/true, &counted_);
+  children.Keep(std::move(memory_), /*may_begin=*/true);
+  ASSERT_TRUE(children.are_left());
+  children.LookAfter();
+  ASSERT_TRUE(children.are_left());
+  auto* const its = static_cast<ClientBlock*>(child);
+  its->ring.counted_children.store(3);
+  its->fork_slots[0].slot.thread_pointer.store(kOwner);
+  ASSERT_NE(children.left(), nullptr);
+  EXPECT_EQ(OwnersOfForkSlots(*children.left()), std::vector<pid_t>{INT32_MAX - 1});
+  munmap(child, sizeof(ClientBlock));
+  children.LookAfter();
+  EXPECT_FALSE(children.are_left());
+  EXPECT_EQ(children.left(), nullptr);
+  EXPECT_EQ(counted_.count, 3u);
 }
 
 TEST_F(FollowedChildrenTest, OneThatGoesOnIsCountedUntilItLeavesTheMemory) {
@@ -55,7 +77,7 @@ TEST_F(FollowedChildrenTest, OneThatGoesOnIsCountedUntilItLeavesTheMemory) {
   void* child = MapAsChild();
   ASSERT_NE(child, MAP_FAILED);
   FollowedChildren children(/*is_wanted=*/true, &counted_);
-  children.Keep(std::move(memory_));
+  children.Keep(std::move(memory_), /*may_begin=*/false);
   ASSERT_TRUE(children.are_left());
   children.LookAfter();
   EXPECT_TRUE(children.are_left());
@@ -71,7 +93,7 @@ TEST_F(FollowedChildrenTest, OneThatIsNotWaitedForIsCountedAsItIs) {
   void* child = MapAsChild();
   ASSERT_NE(child, MAP_FAILED);
   FollowedChildren children(/*is_wanted=*/true, &counted_);
-  children.Keep(std::move(memory_));
+  children.Keep(std::move(memory_), /*may_begin=*/false);
   static_cast<ClientBlock*>(child)->fork_slots[0].slot.calls = 10;
   children.Leave();
   EXPECT_FALSE(children.are_left());

@@ -30,6 +30,20 @@ ForkedChildren CountForkedChildren(const ClientBlock& client) {
   return children;
 }
 
+std::vector<pid_t> OwnersOfForkSlots(const ClientBlock& client) {
+  constexpr size_t kMaxOwners = 256;
+  std::vector<pid_t> owners;
+  const uint32_t used = UsedForkSlots(client);
+  for (uint32_t i = 0; i < used && owners.size() < kMaxOwners; ++i) {
+    const uint64_t owner =
+        client.fork_slots[i].slot.thread_pointer.load(std::memory_order_acquire);
+    const uint64_t id = owner & (kForkSlotOwned - 1);
+    if (owner != 0 && id != 0 && id <= INT32_MAX)
+      owners.push_back(static_cast<pid_t>(id));
+  }
+  return owners;
+}
+
 uint32_t CountOwnedForkSlots(const ClientBlock& client) {
   const uint32_t used = UsedForkSlots(client);
   return static_cast<uint32_t>(std::count_if(

@@ -84,7 +84,7 @@ void Target::ReleaseRecorder() {
       code_.known().has_any_without_file() || profile_.quality.unmapped_frames > 0;
   std::unique_ptr<SharedMemory> memory = recorder_->TakeMemory();
   recorder_.reset();
-  children_.Keep(std::move(memory));
+  children_.Keep(std::move(memory), /*may_begin=*/is_attached_);
   code_.Release();
   if (!needs_root || !MayKeepRoot())
     root_.reset();

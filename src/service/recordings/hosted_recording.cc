@@ -37,7 +37,7 @@ bool HostedRecording::HasNothingLeft() const {
   for (const std::unique_ptr<Session>& session : recording_.sessions()) {
     const TargetRules& rules = session->config().targets;
     if (rules.all || !rules.names.empty() || session->targets().all().empty() ||
-        session->targets().size() > 0 ||
+        session->targets().size() > 0 || session->targets().has_left_children() ||
         std::any_of(rules.pids.begin(), rules.pids.end(),
                     [](pid_t pid) { return kill(pid, 0) == 0 || errno != ESRCH; }))
       return false;
