@@ -39,6 +39,11 @@ BoundedBytes PeakOf(const ImportedDump& dump) {
               bytes, static_cast<double>(dump.peak_high.value_or(dump.peak_bytes)))};
 }
 
+int32_t KnownPid(int64_t pid) {
+  return static_cast<int32_t>(
+      std::clamp<int64_t>(pid, 0, std::numeric_limits<int32_t>::max()));
+}
+
 }  // namespace
 
 RestoredProfile::RestoredProfile(const ImportedTrace& trace,
@@ -53,8 +58,9 @@ RestoredProfile::RestoredProfile(const ImportedTrace& trace,
 
 void RestoredProfile::AddProcess() {
   const ImportedProcess& process = trace_.processes[upid_];
-  profile_.process.pid = static_cast<int32_t>(
-      std::clamp<int64_t>(process.pid, 0, std::numeric_limits<int32_t>::max()));
+  profile_.process.pid = KnownPid(process.pid);
+  if (process.parent_upid < trace_.processes.size())
+    profile_.process.parent_pid = KnownPid(trace_.processes[process.parent_upid].pid);
   const StringId name = process.name != kNoId ? process.name : process.cmdline;
   if (name != kNoId)
     profile_.process.cmdline = {std::string(trace_.Text(name))};

@@ -9,6 +9,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "cli/inspect/opened_file.h"
 #include "cli/results/test_profile.h"
@@ -78,6 +79,21 @@ TEST(RestoredProfileTest, WholeStacksAndCallsitesAreTheSameProfile) {
   EXPECT_EQ(file.trace().stacks.row_count(), 0u);
   EXPECT_EQ(RestoredOf(file), expected);
   std::filesystem::remove_all(directory);
+}
+
+TEST(RestoredProfileTest, AProcessKnowsItsParent) {
+  ImportedTrace trace;
+  trace.processes.resize(2);
+  trace.processes[0].pid = 7;
+  trace.processes[1].pid = 8;
+  trace.processes[1].parent_upid = 0;
+  HeapSums sums(trace);
+  const std::vector<bool> is_allocator;
+  const RestoredProfile parent(trace, is_allocator, sums, /*upid=*/0);
+  const RestoredProfile child(trace, is_allocator, sums, /*upid=*/1);
+  EXPECT_EQ(parent.profile().process.parent_pid, 0);
+  EXPECT_EQ(child.profile().process.pid, 8);
+  EXPECT_EQ(child.profile().process.parent_pid, 7);
 }
 
 }  // namespace
