@@ -23,9 +23,10 @@ constexpr uint64_t kChangingNs =
 
 }  // namespace
 
+// Where names decide, those of a name are wanted whenever they began.
 std::vector<pid_t> FollowedFamilies::LeaveDescendantsOf(pid_t pid) {
   std::vector<pid_t> left;
-  if (!context_->config().follow_children)
+  if (!context_->config().follow_children || !IsGiven(pid))
     return left;
   for (const auto& [child, start] : FamilyOf(pid, context_->meanwhile())) {
     left_alone_.emplace(child, start);
