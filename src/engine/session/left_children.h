@@ -35,6 +35,9 @@ class LeftChildren {
   // For a moment, when it is time.
   void Look();
 
+  // It is no target any more.
+  void Forget(const Target* target) { std::erase(targets_, target); }
+
   // The session is over.
   void LeaveAll();
 

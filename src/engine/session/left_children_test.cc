@@ -46,6 +46,20 @@ class Orphan {
   void* child_;
 };
 
+TEST(LeftChildrenTest, OneThatIsNoTargetAnyMoreIsNotLookedAt) {
+  LeftChildren left;
+  Orphan stays;
+  {
+    Orphan goes;
+    EXPECT_EQ(left.Add(&goes.target()), "");
+    EXPECT_EQ(left.Add(&stays.target()), "");
+    left.Forget(&goes.target());
+  }
+  left.Look();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left.targets().front(), &stays.target());
+}
+
 TEST(LeftChildrenTest, TheyAreLookedAfterUntilTheyHaveEnded) {
   Orphan orphan;
   ASSERT_TRUE(orphan.target().children().are_left());

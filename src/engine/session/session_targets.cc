@@ -54,6 +54,7 @@ LiveTarget& SessionTargets::Add(std::unique_ptr<Target> target, ScopedFd pidfd) 
 
 void SessionTargets::Forget(const Target* target) {
   loop_.Forget(target);
+  left_.Forget(target);  // it may have ended while its hooks were to go in
   std::erase_if(live_,
                 [target](const LiveTarget& live) { return live.target == target; });
   std::erase_if(all_, [target](const std::unique_ptr<Target>& other) {
