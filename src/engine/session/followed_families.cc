@@ -21,6 +21,11 @@ constexpr uint64_t kLookPause = 20;
 constexpr uint64_t kChangingNs =
     1'000'000'000;  // for a new program to have its libraries
 
+// What was found wrong with a process that is about to end is no property of its program.
+bool HasProgram(pid_t pid) {
+  return !DescribeProcess(pid).executable.empty();
+}
+
 }  // namespace
 
 // Where names decide, those of a name are wanted whenever they began.
@@ -137,7 +142,7 @@ void FollowedFamilies::FollowChild(const Relative& child, pid_t ancestor, Found 
   const Status status = attached_->PutClientIn(child.pid, is_orphan);
   if (status.code() == StatusCode::kTryAgain && !is_orphan)
     changing_[child.pid] = context_->clock().last_ns() + kChangingNs;
-  else if (status.code() == StatusCode::kUnavailable)
+  else if (status.code() == StatusCode::kUnavailable && HasProgram(child.pid))
     context_->problems().Note(status.message());
 }
 
