@@ -45,26 +45,26 @@ void FollowedFamilies::Follow() {
   if (IsRunningApart() || now < followed_ns_ + kFollowNs)
     return;
   followed_ns_ = now;
-  const bool looks_for_exec = now >= next_exec_look_ns_;
-  const uint64_t began_ns = MonotonicNs();
-  for (const pid_t pid : FindParents(looks_for_exec))
+  const bool looks_at_all = now >= next_look_at_all_ns_;
+  looked_for_ns_ = 0;
+  for (const pid_t pid : FindParents(looks_at_all))
     FollowChildren(pid);
-  if (looks_for_exec)
-    next_exec_look_ns_ =
-        now + std::max(kExecLookNs, kLookPause * (MonotonicNs() - began_ns));
+  if (looks_at_all)
+    next_look_at_all_ns_ = now + std::max(kExecLookNs, kLookPause * looked_for_ns_);
+  if (now >= exec_looked_ns_ + kExecLookNs)
+    NoteExecs();
   if (context_->config().follow_children && now >= next_orphan_look_ns_) {
-    const uint64_t orphans_ns = MonotonicNs();
+    looked_for_ns_ = 0;
     FollowOrphans();
-    next_orphan_look_ns_ = now + kLookPause * (MonotonicNs() - orphans_ns);
+    next_orphan_look_ns_ = now + kLookPause * looked_for_ns_;
   }
   for (const auto& [pid, until] : std::map<pid_t, uint64_t>(changing_))
     FollowChanging(pid);
 }
 
 // Whose children are to be looked at: those that have forked since the last look, and
-// now and then all whose programs are wanted whatever their names. Those that have become
-// other programs end.
-std::vector<pid_t> FollowedFamilies::FindParents(bool looks_for_exec) {
+// now and then all whose programs are wanted whatever their names.
+std::vector<pid_t> FollowedFamilies::FindParents(bool looks_at_all) {
   std::vector<pid_t> parents;
   for (LiveTarget& live : context_->targets().live()) {
     if (live.attached == nullptr || live.has_ended())
@@ -74,14 +74,22 @@ std::vector<pid_t> FollowedFamilies::FindParents(bool looks_for_exec) {
         std::memory_order_relaxed);
     const bool has_forked = std::exchange(live.forks_seen, forks) != forks;
     if (context_->config().follow_children &&
-        (has_forked || (looks_for_exec && IsGiven(pid))))
+        (has_forked || (looks_at_all && IsGiven(pid))))
       parents.push_back(pid);
-    if (looks_for_exec && live.attached->HasBecomeAnother()) {
-      changing_[pid] = context_->clock().last_ns() + kChangingNs;
-      SessionTargets::NoteEnd(live, TargetEnd::kExeced);
-    }
   }
   return parents;
+}
+
+// Those that have become other programs end.
+void FollowedFamilies::NoteExecs() {
+  exec_looked_ns_ = context_->clock().last_ns();
+  for (LiveTarget& live : context_->targets().live()) {
+    if (live.attached == nullptr || live.has_ended() ||
+        !live.attached->HasBecomeAnother())
+      continue;
+    changing_[live.target->pid()] = exec_looked_ns_ + kChangingNs;
+    SessionTargets::NoteEnd(live, TargetEnd::kExeced);
+  }
 }
 
 bool FollowedFamilies::IsGiven(pid_t pid) const {
@@ -103,7 +111,10 @@ void FollowedFamilies::FollowChildren(pid_t pid) {
     children_seen_.clear();
   if (orphans_seen_.size() > 2 * kMaxFamily)
     orphans_seen_.clear();
-  for (const Relative& child : FamilyOf(pid, context_->meanwhile()))
+  const uint64_t began_ns = MonotonicNs();
+  const std::vector<Relative> family = FamilyOf(pid, context_->meanwhile());
+  looked_for_ns_ += MonotonicNs() - began_ns;
+  for (const Relative& child : family)
     FollowChild(child, pid, Found::kInFamily);
 }
 
@@ -119,7 +130,10 @@ void FollowedFamilies::FollowOrphans() {
       owners.emplace_back(target->pid(), OwnersOfForkSlots(*client));
   }
   for (const auto& [ancestor, threads] : owners) {
-    for (const Relative& child : ProcessesOf(threads, context_->meanwhile()))
+    const uint64_t began_ns = MonotonicNs();
+    const std::vector<Relative> children = ProcessesOf(threads, context_->meanwhile());
+    looked_for_ns_ += MonotonicNs() - began_ns;
+    for (const Relative& child : children)
       FollowChild(child, ancestor, Found::kByItsCounts);
   }
 }

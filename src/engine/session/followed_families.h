@@ -51,7 +51,8 @@ class FollowedFamilies {
   // How a child was found: in its parent's list, or by what it counts.
   enum class Found { kInFamily, kByItsCounts };
 
-  std::vector<pid_t> FindParents(bool looks_for_exec);
+  std::vector<pid_t> FindParents(bool looks_at_all);
+  void NoteExecs();
   bool IsGiven(pid_t pid) const;
   bool IsFollowed(pid_t pid, pid_t ancestor) const;
   void FollowChildren(pid_t pid);
@@ -76,7 +77,9 @@ class FollowedFamilies {
   std::map<const Target*, uint64_t> counting_seen_;
   uint64_t followed_ns_ = 0;
   uint64_t next_orphan_look_ns_ = 0;
-  uint64_t next_exec_look_ns_ = 0;
+  uint64_t next_look_at_all_ns_ = 0;
+  uint64_t exec_looked_ns_ = 0;
+  uint64_t looked_for_ns_ = 0;  // how long the looks have taken, attaching apart
 };
 
 }  // namespace heapprofd
