@@ -36,12 +36,19 @@ class LeftChildren {
   void Look();
 
   // It is no target any more.
-  void Forget(const Target* target) { std::erase(targets_, target); }
+  void Forget(const Target* target) {
+    std::erase_if(targets_, [target](const Left& left) { return left.target == target; });
+  }
 
   // The session is over.
   void LeaveAll();
 
-  const std::deque<Target*>& targets() const { return targets_; }
+  // `visit(Target&)` of each.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const Left& left : targets_)
+      visit(*left.target);
+  }
 
   size_t size() const { return targets_.size(); }
 

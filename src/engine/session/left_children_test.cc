@@ -47,17 +47,18 @@ class Orphan {
 };
 
 TEST(LeftChildrenTest, OneThatIsNoTargetAnyMoreIsNotLookedAt) {
-  LeftChildren left;
+  ProgramWatch programs;
+  LeftChildren left(&programs);
   Orphan stays;
   {
     Orphan goes;
-    EXPECT_EQ(left.Add(&goes.target()), "");
-    EXPECT_EQ(left.Add(&stays.target()), "");
+    EXPECT_EQ(left.Add(&goes.target(), {}), "");
+    EXPECT_EQ(left.Add(&stays.target(), {}), "");
     left.Forget(&goes.target());
   }
   left.Look();
   ASSERT_EQ(left.size(), 1u);
-  EXPECT_EQ(left.targets().front(), &stays.target());
+  left.ForEach([&stays](const Target& target) { EXPECT_EQ(&target, &stays.target()); });
 }
 
 TEST(LeftChildrenTest, TheyAreLookedAfterUntilTheyHaveEnded) {

@@ -86,11 +86,11 @@ std::vector<SessionTargets::ForkMemory> SessionTargets::ForkMemories() const {
     if (live.was_attached)
       memories.push_back({live.target, &live.target->recorder().memory().client()});
   }
-  for (Target* const target : left_.targets()) {
-    if (const ClientBlock* const left = target->children().left();
-        left != nullptr && target->is_attached())
-      memories.push_back({target, left});
-  }
+  left_.ForEach([&memories](Target& target) {
+    if (const ClientBlock* const left = target.children().left();
+        left != nullptr && target.is_attached())
+      memories.push_back({&target, left});
+  });
   return memories;
 }
 
