@@ -17,8 +17,9 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr size_t kScanned = size_t{64} << 10;  // bytes of a stack
+constexpr size_t kScanned = size_t{64} << 10;  // bytes of a stack, and read at once
 constexpr size_t kScannedDeep = size_t{1} << 20;
+static_assert(kFrameMarkAt % sizeof(uint64_t) == 0);
 constexpr size_t kMaxStacks = 8;  // of one thread
 
 // Not under the process's number: its first thread may have ended.
@@ -41,8 +42,7 @@ class Finder {
  public:
   explicit Finder(const std::vector<std::pair<uint64_t, uint64_t>>& ranges)
       : ranges_(ranges),
-        words_(
-            std::make_unique_for_overwrite<uint64_t[]>(kScannedDeep / sizeof(uint64_t))) {
+        words_(std::make_unique_for_overwrite<uint64_t[]>(kScanned / sizeof(uint64_t))) {
     for (const auto& [begin, end] : ranges) {
       low_ = std::min(low_, begin);
       high_ = std::max(high_, end);
@@ -77,7 +77,7 @@ class Finder {
   std::optional<std::span<const uint64_t>> ReadStack(const TracedThread& thread,
                                                      uint64_t top,
                                                      size_t size) {
-    std::array<iovec, kScannedDeep / kPage + 1> pages{};
+    std::array<iovec, kScanned / kPage + 1> pages{};
     size_t count = 0;
     for (uint64_t at = top; at < top + size; ++count) {
       const uint64_t next = std::min((at | (kPage - 1)) + 1, top + size);
@@ -92,33 +92,56 @@ class Finder {
         words_.get(), got > 0 ? static_cast<size_t>(got) / sizeof(uint64_t) : 0);
   }
 
+  // In parts that stay in the caches, and in few pages of ours: of a stack below a library
+  // all that may be looked at is read. They overlap, as frames may lie across.
   bool Scan(const TracedThread& thread,
             uint64_t top,
             size_t size,
             std::vector<uint64_t>* stacks) {
-    const auto words = ReadStack(thread, top, size);
-    if (!words)
-      return false;
-    for (size_t i = 0; i < words->size(); ++i) {
-      const uint64_t word = (*words)[i];
-      const uint64_t at = top + i * sizeof(uint64_t);
-      if (IsInside(word))
-        places_.push_back({.thread = &thread, .code = word, .stack_at = at});
-      if (word != kFrameMark || i < kFrameMarkAt / sizeof(uint64_t) ||
-          !IsFrameAt(thread, at - kFrameMarkAt))
-        continue;
-      const uint64_t interrupted =
-          (*words)[i - (kFrameMarkAt - kStackPointerAt) / sizeof(uint64_t)];
-      if (interrupted - top >= size && stacks->size() < kMaxStacks)
-        stacks->push_back(interrupted);
+    size_t known = 0;  // words of the next part
+    for (uint64_t begin = top; begin < top + size;) {
+      const size_t part = std::min(kScanned, top + size - begin);
+      const auto words = ReadStack(thread, begin, part);
+      if (!words)
+        return false;
+      for (size_t i = known; i < words->size(); ++i)
+        LookAtWord(thread, *words, i, {.begin = begin, .top = top, .size = size}, stacks);
+      if (words->size() * sizeof(uint64_t) < part || begin + part == top + size)
+        break;
+      known = kFrameMarkAt / sizeof(uint64_t);
+      begin += part - kFrameMarkAt;
     }
     return true;
+  }
+
+  struct Part {
+    uint64_t begin;  // address of its first word
+    uint64_t top;    // of the stack
+    size_t size;     // that is looked at
+  };
+
+  void LookAtWord(const TracedThread& thread,
+                  std::span<const uint64_t> words,
+                  size_t i,
+                  const Part& part,
+                  std::vector<uint64_t>* stacks) {
+    const uint64_t word = words[i];
+    const uint64_t at = part.begin + i * sizeof(uint64_t);
+    if (IsInside(word))
+      places_.push_back({.thread = &thread, .code = word, .stack_at = at});
+    if (word != kFrameMark || i < kFrameMarkAt / sizeof(uint64_t) ||
+        !IsFrameAt(thread, at - kFrameMarkAt))
+      return;
+    const uint64_t interrupted =
+        words[i - (kFrameMarkAt - kStackPointerAt) / sizeof(uint64_t)];
+    if (interrupted - part.top >= part.size && stacks->size() < kMaxStacks)
+      stacks->push_back(interrupted);
   }
 
   const std::vector<std::pair<uint64_t, uint64_t>>& ranges_;
   uint64_t low_ = ~uint64_t{0};
   uint64_t high_ = 0;
-  std::unique_ptr<uint64_t[]> words_;  // not filled: all threads are stopped meanwhile
+  std::unique_ptr<uint64_t[]> words_;  // kScanned bytes, not filled
   std::vector<ReturnPlace> places_;
 };
 

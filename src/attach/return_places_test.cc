@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <utility>
 
 #include "attach/attached_process.h"
 #include "attach/registers.h"
@@ -172,6 +173,20 @@ TEST_F(ReturnPlacesTest, AHandlerThatHasInterruptedItComesBackToTheCopy) {
 
 TEST_F(ReturnPlacesTest, AHandlerMayHaveALargeFrame) {
   InterruptAndAttach(Allocating(Handle<kLarge>));
+}
+
+// Stacks are read in parts of 64 KiB: a frame of 192 bytes and more that begins a little
+// before the end of one.
+template <size_t... kSteps>
+std::array<void (*)(int), sizeof...(kSteps)> HandlersAcross(
+    std::index_sequence<kSteps...> /*steps*/) {
+  constexpr size_t kPart = size_t{64} << 10;
+  return {Handle<kPart - 288 + 32 * kSteps>...};
+}
+
+TEST_F(ReturnPlacesTest, AFrameMayLieAcrossWhatIsReadAtOnce) {
+  for (void (*handler)(int) : HandlersAcross(std::make_index_sequence<10>()))
+    ASSERT_NO_FATAL_FAILURE(InterruptAndAttach(Allocating(handler)));
 }
 
 TEST_F(ReturnPlacesTest, AHandlerMayHaveAStackOfItsOwn) {
