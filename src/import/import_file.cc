@@ -50,13 +50,32 @@ std::string_view WithoutNumbers(std::string_view bytes) {
   return bytes;
 }
 
+// A message with its size in front, as far as it is known. The empty text with which
+// pprof's texts begin is one, too.
+bool BeginsWithMessage(std::string_view bytes) {
+  try {
+    const char* at = bytes.data();
+    const char* const end = at + bytes.size();
+    const uint64_t size = protozero::decode_varint(&at, end);
+    if (size > static_cast<uint64_t>(end - at))
+      return true;
+    protozero::pbf_reader message(at, size);
+    while (message.next())
+      message.skip();
+  } catch (const protozero::exception&) {
+    return false;
+  }
+  return true;
+}
+
 // The first field of a Perfetto trace is a packet; that of a pprof profile is any field:
 // most often a ValueType, the type of samples or, in what Go writes, that of the period.
 FileFormat DetectProtobuf(std::string_view head) {
   constexpr char kSampleType = 0x0a;  // a packet, too
   constexpr char kPeriodType = 0x5a;
   constexpr std::string_view kOtherTags = "\x12\x1a\x22\x2a\x32";
-  if (kOtherTags.find(head[0]) != std::string_view::npos)
+  if (kOtherTags.find(head[0]) != std::string_view::npos &&
+      BeginsWithMessage(head.substr(1)))
     return FileFormat::kPprof;
   const std::string_view type = WithoutNumbers(head);
   if (!type.empty() && (type[0] == kSampleType || type[0] == kPeriodType) &&

@@ -69,6 +69,11 @@ TEST_F(ImportTest, ATraceIsToldFromAProfileByItsFirstPacket) {
   // period_type { type: 1 unit: 2 }, and a text that begins so
   EXPECT_EQ(DetectFormat("\x5a\x04\x08\x01\x10\x02"s), FileFormat::kPprof);
   EXPECT_EQ(DetectFormat("Zone;Grow 12\n"), FileFormat::kFolded);
+  // sample { value: 1 }, one that goes on, an empty text, and what is none of these
+  EXPECT_EQ(DetectFormat("\x12\x02\x10\x01"s), FileFormat::kPprof);
+  EXPECT_EQ(DetectFormat("\x12\x7f\x10\x01"s), FileFormat::kPprof);
+  EXPECT_EQ(DetectFormat("\x32\x00\x32\x01"s), FileFormat::kPprof);
+  EXPECT_EQ(DetectFormat("\x12\x01x"s), FileFormat::kUnknown);
   ASSERT_TRUE(Import(tree).ok());
   EXPECT_EQ(trace_.processes.size(), 2u);
 }

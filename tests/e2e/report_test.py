@@ -582,7 +582,7 @@ class BrowserTest(WithPage, WithRecording):
         told = "\n".join(self.told())
         for words in ("did not fit into the buffer", "the sampling interval was raised from 4096 to 8192 bytes", "damaged and left out", "without a stack",
                       "did not open in time", "the program had ended before the code there", "gone, or could not be opened", "more than 4096 at once", "record fewer with --heaps", "too many are live at once",
-                      "that the program asked for could not be made", "marks were not kept", "missing in the figures of sizes", "are not listed", "a guardrail"):
+                      "that the program asked for could not be made", "marks were not kept", "are told of the heap alone", "are not listed", "a guardrail"):
             self.assertIn(words, told)
         faults = self.page.evaluate("[...document.querySelectorAll('#page tr.bad')].map((row) => row.cells[0].textContent)")
         self.assertIn("lost_records", faults)
