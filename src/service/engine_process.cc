@@ -98,11 +98,11 @@ void EngineProcess::TellMissed(pid_t pid, uid_t user) {
 }
 
 void EngineProcess::SendMissed() {
-  for (; has_room_ && !missed_.empty(); missed_.pop_front()) {
+  while (has_room_ && !missed_.empty()) {
     has_room_ = link_.Send(
         {.type = LinkType::kMissed, .number = static_cast<uint32_t>(missed_.front())});
-    if (!has_room_)
-      return;
+    if (has_room_)
+      missed_.pop_front();
   }
 }
 

@@ -15,8 +15,7 @@ std::string CallSites::PlaceOf(const Position& position) const {
 }
 
 uint32_t CallSites::PlaceNumber(const Position& position) {
-  const auto [number, is_new] =
-      place_by_position_.Insert(uint64_t{position.frame} << 32 | position.line, 0);
+  const auto [number, is_new] = place_by_position_.Insert(position.key(), 0);
   if (is_new)
     *number =
         places_.try_emplace(PlaceOf(position), static_cast<uint32_t>(places_.size()))
@@ -25,11 +24,8 @@ uint32_t CallSites::PlaceNumber(const Position& position) {
 }
 
 uint32_t CallSites::SiteOf(const std::vector<Position>& stack) {
-  std::vector<uint32_t> places;
-  places.reserve(stack.size());
-  for (const Position& position : stack)
-    places.push_back(PlaceNumber(position));
-  return sites_.Of(places);
+  return sites_.OfEach(
+      stack, [this](const Position& position) { return PlaceNumber(position); });
 }
 
 }  // namespace heapprofd

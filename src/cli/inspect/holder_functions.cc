@@ -3,24 +3,20 @@
 namespace heapprofd {
 
 uint32_t HolderFunctions::StackAt(const std::vector<Position>& positions) {
-  std::vector<uint32_t> rows;
-  rows.reserve(positions.size());
-  for (const Position& position : positions)
-    rows.push_back(RowOf(position));
-  return stacks_.Of(rows);
+  return stacks_.OfEach(positions,
+                        [this](const Position& position) { return RowOf(position); });
 }
 
 uint32_t HolderFunctions::RowOf(const Position& position) {
-  const uint64_t key = uint64_t{position.frame} << 32 | position.line;
-  if (const uint32_t* known = row_by_position_.Find(key))
-    return *known;
+  const auto [row, is_new] = row_by_position_.Insert(position.key(), 0);
+  if (!is_new)
+    return *row;
   StackFunction function = names_.FunctionAt(position);
-  const auto [row, is_new] =
-      rows_.try_emplace(function, static_cast<uint32_t>(functions_.size()));
-  if (is_new)
+  *row =
+      rows_.try_emplace(function, static_cast<uint32_t>(functions_.size())).first->second;
+  if (*row == functions_.size())
     functions_.push_back(std::move(function));
-  row_by_position_.Insert(key, row->second);
-  return row->second;
+  return *row;
 }
 
 }  // namespace heapprofd

@@ -28,6 +28,16 @@ class SequenceNumbers {
     return number;
   }
 
+  // Of what `number_of` says of each.
+  template <typename Items, typename NumberOf>
+  uint32_t OfEach(const Items& items, NumberOf number_of) {
+    std::vector<uint32_t> sequence;
+    sequence.reserve(items.size());
+    for (const auto& item : items)
+      sequence.push_back(number_of(item));
+    return Of(sequence);
+  }
+
   // Valid until the next call of Of.
   std::span<const uint32_t> At(uint32_t number) const {
     const size_t begin = number == 0 ? 0 : ends_[number - 1];

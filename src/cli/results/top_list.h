@@ -65,6 +65,8 @@ class StackNames {
   struct Position {
     FrameId frame = kNoId;
     uint32_t line = 0;  // of the frame's, innermost first; 0 where it has none
+
+    uint64_t key() const { return uint64_t{frame} << 32 | line; }
   };
 
   // What a row for this stack names: the holder and its callers.
