@@ -1,23 +1,22 @@
 #include "hotspot/attach_socket.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/fd_path.h"
+#include "base/files/open_resolved.h"
 #include "base/format.h"
+#include "base/unix_address.h"
 #include "hotspot/attach_answer.h"
 
 namespace heapprofd {
@@ -116,10 +115,7 @@ Status CheckPeer(const JavaProcess& process, int socket) {
 Result<ScopedFd> TryToConnect(const JavaProcess& process, int temporary) {
   HPD_TRY_ASSIGN(const ScopedFd file, OpenSocketFile(process, temporary));
   ScopedFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = FdPath(file.get());
-  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const sockaddr_un address = UnixAddress(FdPath(file.get())).value();
   if (connect(socket.get(), reinterpret_cast<const sockaddr*>(&address),
               sizeof(address)) == 0) {
     HPD_TRY(CheckPeer(process, socket.get()));
@@ -174,11 +170,9 @@ Result<ScopedFd> AwaitConnection(const Attachment& attachment) {
 }  // namespace
 
 Result<ScopedFd> OpenTemporary(const JavaProcess& process) {
-  open_how how{};
-  how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-  ScopedFd temporary(static_cast<int>(
-      syscall(SYS_openat2, process.root.get(), "tmp", &how, sizeof(how))));
+  ScopedFd temporary =
+      OpenResolved(process.root.get(), "tmp", O_PATH | O_DIRECTORY | O_CLOEXEC,
+                   RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
   if (!temporary.valid())
     return Status::FromErrno("its /tmp cannot be reached", errno);
   return temporary;

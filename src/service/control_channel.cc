@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <optional>
 #include <string_view>
 
 #include "base/files/passed_fds.h"
+#include "base/unix_address.h"
 
 namespace heapprofd {
 namespace {
@@ -45,18 +46,17 @@ Result<ControlChannel> ControlChannel::Connect(const std::string& path) {
   ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd.valid())
     return Status::FromErrno("cannot connect to " + path, errno);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path))
+  const std::optional<sockaddr_un> address = UnixAddress(path);
+  if (!address)
     return Status(StatusCode::kInvalidArgument, "cannot connect to " + path +
                                                     ": the path is too long; name "
                                                     "a shorter one by "
                                                     "HEAPPROFD_DIRECTORY");
-  memcpy(address.sun_path, path.c_str(), path.size() + 1);
   // Connecting waits while others queue there.
   setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectPatience,
              sizeof(kConnectPatience));
-  if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) !=
+      0)
     return Status(StatusCode::kNotFound,
                   "cannot connect to " + path + ": " + strerror(errno));
   HPD_TRY(CheckPeer(path, fd.get()));

@@ -2,14 +2,14 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <climits>
-#include <cstring>
+#include <optional>
 
 #include "base/files/passed_fds.h"
+#include "base/unix_address.h"
 #include "wire/control.h"
 #include "wire/handshake.h"
 
@@ -44,18 +44,16 @@ Status Reception::Listen() {
   listener_ = ScopedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_.valid())
     return Status::FromErrno("cannot listen on " + path_, errno);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path_.size() >= sizeof(address.sun_path))
+  const std::optional<sockaddr_un> address = UnixAddress(path_);
+  if (!address)
     return Status(StatusCode::kInvalidArgument,
                   "cannot listen on " + path_ +
                       ": the path is too long; name a shorter "
                       "one with --directory");
-  memcpy(address.sun_path, path_.c_str(), path_.size() + 1);
   RefuseFds(listener_.get());  // before anybody can connect
   unlink(path_.c_str());       // left by a service that was killed: the lock is ours
-  if (bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) !=
-          0 ||
+  if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&*address),
+           sizeof(*address)) != 0 ||
       chmod(path_.c_str(), geteuid() == 0 ? 0666 : 0600) != 0 ||
       listen(listener_.get(), SOMAXCONN) != 0)
     return Status::FromErrno("cannot listen on " + path_, errno);

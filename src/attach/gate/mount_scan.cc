@@ -2,10 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -20,6 +18,7 @@
 #include "attach/remote_process.h"
 #include "base/files/guarded_read.h"
 #include "base/files/mount_namespace.h"
+#include "base/files/open_resolved.h"
 #include "base/files/passed_fds.h"
 #include "base/scoped_fd.h"
 
@@ -31,11 +30,8 @@ constexpr uint64_t kPatienceNs = 200'000'000;
 
 // No file system is asked when it is opened like this.
 ScopedFd OpenPlace(int root, const std::string& path) {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS;
-  return ScopedFd(
-      static_cast<int>(syscall(SYS_openat2, root, path.c_str(), &how, sizeof(how))));
+  return OpenResolved(root, path, O_PATH | O_CLOEXEC,
+                      RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS);
 }
 
 // 0: unknown.

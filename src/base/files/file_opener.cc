@@ -2,13 +2,11 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <linux/openat2.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,6 +21,7 @@
 #include "base/fd_path.h"
 #include "base/files/mount_info.h"
 #include "base/files/mount_namespace.h"
+#include "base/files/open_resolved.h"
 #include "base/files/passed_fds.h"
 #include "base/files/proc_files.h"
 
@@ -207,13 +206,10 @@ ScopedFd OpenAny(const std::vector<std::string>& paths,
                  struct stat* status) {
   constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
   for (const std::string& path : paths) {
-    open_how how{};
-    how.flags = O_PATH | O_CLOEXEC;
-    how.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS;
-    const ScopedFd place(root >= 0
-                             ? static_cast<int>(syscall(SYS_openat2, root, path.c_str(),
-                                                        &how, sizeof(how)))
-                             : open(path.c_str(), O_PATH | O_CLOEXEC));
+    const ScopedFd place = root >= 0
+                               ? OpenResolved(root, path, O_PATH | O_CLOEXEC,
+                                              RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS)
+                               : ScopedFd(open(path.c_str(), O_PATH | O_CLOEXEC));
     // Looked at first: opening a device or a FIFO is an act of its own.
     if (!place.valid() || fstat(place.get(), status) != 0 || !S_ISREG(status->st_mode) ||
         (inode != 0 && status->st_ino != inode))

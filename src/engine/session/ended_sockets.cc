@@ -1,22 +1,20 @@
 #include "engine/session/ended_sockets.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <vector>
 
 #include "base/fd_path.h"
+#include "base/files/open_resolved.h"
 #include "base/files/own_file.h"
 #include "base/scoped_fd.h"
+#include "base/unix_address.h"
 
 namespace heapprofd {
 namespace {
@@ -25,11 +23,8 @@ constexpr size_t kMostLookedAt = 1000;  // recordings have their results in such
 
 // Whoever has mounted something there could let us wait for ever.
 ScopedFd OpenDirectory(int parent, const std::string& name) {
-  open_how how{};
-  how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_XDEV;
-  return ScopedFd(
-      static_cast<int>(syscall(SYS_openat2, parent, name.c_str(), &how, sizeof(how))));
+  return OpenResolved(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
+                      RESOLVE_NO_XDEV);
 }
 
 // Nobody listens at the socket that it has.
@@ -40,10 +35,8 @@ bool IsEnded(int directory) {
       !S_ISSOCK(status.st_mode))
     return false;
   const ScopedFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const std::string path = FdPath(directory) + "/" + kSessionSocketName;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const sockaddr_un address =
+      UnixAddress(FdPath(directory) + "/" + kSessionSocketName).value();
   return connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
                  sizeof(address)) != 0 &&
          errno == ECONNREFUSED;

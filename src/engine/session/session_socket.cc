@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +16,7 @@
 #include "base/files/passed_fds.h"
 #include "base/files/temporary_directory.h"
 #include "base/random_seed.h"
+#include "base/unix_address.h"
 #include "engine/session/ended_sockets.h"
 #include "wire/control.h"
 
@@ -85,11 +85,10 @@ Status SessionSocket::Listen() {
     return Status::FromErrno("cannot create the session's socket", errno);
   // By a path that /proc/net/unix may show to everybody.
   const std::string path = FdPath(directory.get()) + "/new";
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const sockaddr_un address = UnixAddress(path).value();
   RefuseFds(socket_.get());
-  if (bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+  if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
+          0 ||
       listen(socket_.get(), SOMAXCONN) != 0)
     return Status::FromErrno("cannot listen on " + path_, errno);
   chmod(path.c_str(), geteuid() == 0 ? 0666 : 0600);
