@@ -171,24 +171,24 @@ Json Known(bool is_known, Json value) {
 }
 
 Json HeapJson(const ChosenHeap& heap) {
-  Json json = {{"file", heap.file->path},
-               {"name", ProgramName(*heap.profile)},
-               {"heap", heap.heap->heap_name}};
-  AddPid(*heap.profile, &json);
-  return json;
+  Json object = {{"file", heap.file->path},
+                 {"name", ProgramName(*heap.profile)},
+                 {"heap", heap.heap->heap_name}};
+  AddPid(*heap.profile, &object);
+  return object;
 }
 
 void PrintJson(const ChosenHeap& a,
                const ChosenHeap& b,
                const Comparison& comparison,
                const std::vector<Judgement>& judgements) {
-  Json json = {{"version", kDiffJsonVersion}, {"a", HeapJson(a)}, {"b", HeapJson(b)}};
-  json["error_is_known"] = comparison.error_is_known;
+  Json object = {{"version", kDiffJsonVersion}, {"a", HeapJson(a)}, {"b", HeapJson(b)}};
+  object["error_is_known"] = comparison.error_is_known;
   for (const FigureChange& figure : comparison.figures) {
     if (!figure.IsKnown())
       continue;
     const bool is_known = figure.HasLimits();
-    json[figure.a.json_name] = {
+    object[figure.a.json_name] = {
         {"a", RoundedFigure(figure.a.value.bytes)},
         {"b", RoundedFigure(figure.b.value.bytes)},
         {"change", std::llround(figure.change.bytes)},
@@ -196,19 +196,19 @@ void PrintJson(const ChosenHeap& a,
         {"change_high", Known(is_known, std::llround(figure.change.high))},
         {"is_noise", Known(is_known, figure.IsNoise())}};
   }
-  json["functions"] = Json::array();
+  object["functions"] = Json::array();
   const bool is_known = comparison.error_is_known;
   for (const FunctionChange& row : comparison.functions)
-    json["functions"].push_back({{"name", row.function.name},
-                                 {"module", row.function.module},
-                                 {"a", RoundedFigure(row.a)},
-                                 {"b", RoundedFigure(row.b)},
-                                 {"change", std::llround(row.b - row.a)},
-                                 {"error", Known(is_known, std::llround(row.error))},
-                                 {"is_noise", Known(is_known, row.IsNoise())}});
-  json["thresholds"] = JudgementsJson(judgements);
-  json["warnings"] = WarningsOfBoth(a, b);
-  PrintText(JsonText(json));
+    object["functions"].push_back({{"name", row.function.name},
+                                   {"module", row.function.module},
+                                   {"a", RoundedFigure(row.a)},
+                                   {"b", RoundedFigure(row.b)},
+                                   {"change", std::llround(row.b - row.a)},
+                                   {"error", Known(is_known, std::llround(row.error))},
+                                   {"is_noise", Known(is_known, row.IsNoise())}});
+  object["thresholds"] = JudgementsJson(judgements);
+  object["warnings"] = WarningsOfBoth(a, b);
+  PrintText(JsonText(object));
 }
 
 // kInvalidArgument when a file does not tell what a gate asks for.
