@@ -22,7 +22,7 @@ TOOLS = ("c++", "heap_profile", "traceconv", "trace_processor_shell", "hprof-con
 # Shown where another test runs them: page, and how they begin.
 ELSEWHERE = [
     ("docs/hprof.md", ("heap_profile ", "hprof-conv ")),  # hprof_test, java_test
-    ("README.md", ("heap_profile java ",)),  # java_test
+    ("README.md", ("heap_profile java ", "heap_profile top ", "heap_profile leaks ")),  # java_test, top_test, docs/leaks.md
     ("docs/terminal.md", ("heap_profile top ",)),  # top_test
     ("docs/custom-allocators.md", ("bpftrace ",)),  # custom_heaps_test
     ("docs/android.md", ("",)),  # android_java_test
@@ -55,10 +55,16 @@ def commands_in(block):
             yield line
 
 
+def commands_in_tables(page):
+    with open(os.path.join(ROOT, page)) as file:
+        rows = [line for line in file if line.startswith("| ")]
+    return re.findall(r"`(heap_profile [^`]+)`", "".join(rows))
+
+
 def commands():
-    """(page, command) for each command line in a block of code."""
+    """(page, command) for each command line in a block of code, and in the README's tables."""
     for page in pages():
-        for line in commands_in("".join(blocks(page))):
+        for line in [*commands_in("".join(blocks(page))), *(commands_in_tables(page) if page == "README.md" else [])]:
             if not any(page == other and line.startswith(begins) for other, begins in ELSEWHERE):
                 yield page, line
 
