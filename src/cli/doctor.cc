@@ -76,7 +76,7 @@ void CheckAttach(Findings* findings) {
 
 void CheckWatch(Findings* findings) {
   ExecGate gate;
-  Result<GateEnds> ends = gate.AddWatcher(geteuid());
+  Result<GateEnds> ends = gate.AddWatcher();
   std::string note;
   const Status watcher = ends.ok()
                              ? GateLink(std::move(ends).value()).Begin(ExecNames(), &note)

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,7 +10,6 @@
 #include <memory>
 #include <utility>
 
-#include "base/clock.h"
 #include "base/print.h"
 #include "base/standard_fds.h"
 #include "cli/command_line.h"
@@ -17,15 +17,13 @@
 #include "cli/flag_values.h"
 #include "cli/record/own_limits.h"
 #include "cli/record/recording_service.h"
-#include "cli/record/signals.h"
 #include "sandbox/sandbox.h"
-#include "service/front_desk.h"
+#include "service/runtime_directory.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kEnginesNs = 30'000'000'000;  // to finish, when told to end
-constexpr int kFirstInheritedFd = 3;             // sd_listen_fds(3)
+constexpr int kFirstInheritedFd = 3;  // sd_listen_fds(3)
 
 int Refuse(const Status& status) {
   Print(stderr, "heapprofd: %s\n", status.message().c_str());
@@ -107,49 +105,25 @@ ScopedFd InheritedListener() {
   return ScopedFd(kFirstInheritedFd);
 }
 
-// What root's engine, the exec gate and the front desk itself need of root's powers: to
-// be somebody else and to end what he was; to trace, read and write what root may; to
-// watch execs; to be urgent.
+// What root's service needs of root's powers: to end parsers of symbols, which become
+// somebody else; to trace, read and write what root may; to watch execs; to be urgent.
 constexpr uint64_t kNeededCapabilities =
     CapabilityBit(CAP_SETUID) | CapabilityBit(CAP_SETGID) | CapabilityBit(CAP_KILL) |
-    CapabilityBit(CAP_SETPCAP) | CapabilityBit(CAP_SYS_PTRACE) |
-    CapabilityBit(CAP_DAC_OVERRIDE) | CapabilityBit(CAP_DAC_READ_SEARCH) |
-    CapabilityBit(CAP_FOWNER) | CapabilityBit(CAP_SYS_ADMIN) |
-    CapabilityBit(CAP_PERFMON) | CapabilityBit(CAP_IPC_LOCK) |
-    CapabilityBit(CAP_SYS_NICE) | CapabilityBit(CAP_SYS_RESOURCE);
+    CapabilityBit(CAP_SYS_PTRACE) | CapabilityBit(CAP_DAC_OVERRIDE) |
+    CapabilityBit(CAP_DAC_READ_SEARCH) | CapabilityBit(CAP_FOWNER) |
+    CapabilityBit(CAP_SYS_ADMIN) | CapabilityBit(CAP_PERFMON) |
+    CapabilityBit(CAP_IPC_LOCK) | CapabilityBit(CAP_SYS_NICE) |
+    CapabilityBit(CAP_SYS_RESOURCE);
 
-// Root's, for all users.
-int RunFrontDesk(std::unique_ptr<RuntimeDirectory> directory,
-                 ScopedFd listener,
-                 bool exit_when_idle) {
-  for (const Status& status :
-       {DropCapabilities(kNeededCapabilities), ForbidNewPrivileges(), MakeUndumpable()}) {
-    if (!status.ok())
-      return Refuse(status);
-  }
-  const std::string place = directory->path();
-  SteeringSignals signals;
-  Result<std::unique_ptr<FrontDesk>> desk =
-      FrontDesk::Open(std::move(directory), std::move(listener),
-                      [place](Link link) { return RunEngine(std::move(link), place); });
-  if (!desk.ok())
-    return Refuse(desk.status());
-  FrontDesk& front_desk = *desk.value();
-  const IdleExit idle_exit(exit_when_idle);
-  for (bool is_over = false; !is_over;) {
-    front_desk.Poll(idle_exit.max_wait_ms(), signals.fd());
-    while (const std::optional<signalfd_siginfo> info = signals.Next()) {
-      const int signal = static_cast<int>(info->ssi_signo);
-      if (signal == SIGUSR1)
-        front_desk.Dump("");
-      is_over |= signal != SIGUSR1 && signal != SIGCHLD;
-    }
-    front_desk.ReapEngines();
-    is_over |= idle_exit.IsTime(front_desk.started(), front_desk.is_idle());
-  }
-  front_desk.StopAll();
-  front_desk.AwaitEngines(MonotonicNs() + kEnginesNs);
-  return kExitOk;
+// Programs of all users connect to root's service: it has no powers that it does not need,
+// and its core would have data of all of them.
+Status GiveUpRights() {
+  HPD_TRY(DropCapabilities(kNeededCapabilities));
+  HPD_TRY(ForbidNewPrivileges());
+  HPD_TRY(MakeUndumpable());
+  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+  setrlimit(RLIMIT_CORE, &none);
+  return {};
 }
 
 int Serve(const DaemonOptions& options) {
@@ -159,8 +133,10 @@ int Serve(const DaemonOptions& options) {
       RuntimeDirectory::Open(options.directory);
   if (!directory.ok())
     return Refuse(directory.status());
-  const auto run = geteuid() == 0 ? RunFrontDesk : RunOwnService;
-  return run(std::move(directory).value(), InheritedListener(), options.exit_when_idle);
+  if (const Status status = geteuid() == 0 ? GiveUpRights() : Status(); !status.ok())
+    return Refuse(status);
+  return RunService(std::move(directory).value(), InheritedListener(),
+                    options.exit_when_idle);
 }
 
 CommandLine DaemonLine() {

@@ -139,10 +139,10 @@ TEST(TraceConfigTest, WhatIsWrongIsNamed) {
       ErrorOf(Text(std::string(kSmall) + " heaps: \"a\" heap_sampling_intervals: 0"))
           .find("heap_sampling_intervals"),
       std::string::npos);
-  EXPECT_NE(ErrorOf(Text(std::string(kSmall) + " heaps: \"a\" heap_sampling_intervals: 1 "
-                                               "heap_sampling_intervals: 1"))
-                .find("heap_sampling_intervals"),
-            std::string::npos);
+  EXPECT_EQ(ErrorOf(Text(std::string(kSmall) + " heaps: \"a\" heap_sampling_intervals: 1 "
+                                               "heap_sampling_intervals: 1")),
+            "cannot use heap_sampling_intervals: there are 2 for 1 heaps; give one for "
+            "each or none");
   EXPECT_NE(ErrorOf(Text("samplig: 1")).find("line 1"), std::string::npos);
   EXPECT_NE(ErrorOf("duration_ms: 5").find("android.heapprofd"), std::string::npos);
 }

@@ -38,16 +38,19 @@ Speech FirstWord(int fd, uint64_t* word) {
 }  // namespace
 
 bool PendingClients::Accept(int listener) {
-  const uint64_t end_ns = MonotonicNs() + limits_.accept_ns;
+  const uint64_t end_ns = MonotonicNs() + limits_.turn_ns;
   do {
     ScopedFd accepted(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!accepted.valid())
       return false;
     UntrustedSocket fd(std::move(accepted));
     ucred peer{};
-    if (PeerOf(fd.get(), &peer) && (geteuid() == 0 || peer.uid == geteuid()) &&
-        MakeRoom(peer.uid))
+    if (!PeerOf(fd.get(), &peer) || (geteuid() != 0 && peer.uid != geteuid()))
+      continue;
+    if (MakeRoom(peer.uid))
       Add(std::move(fd), peer);
+    else
+      TurnAway(peer.pid);
   } while (MonotonicNs() < end_ns);
   return true;
 }
@@ -62,13 +65,21 @@ void PendingClients::Add(UntrustedSocket fd, const ucred& peer) {
   clients_.back().of_user = same.insert(same.end(), std::prev(clients_.end()));
 }
 
+// A process that connects again and again is noted once.
+void PendingClients::TurnAway(pid_t pid) {
+  if (turned_away_.size() < kMaxTurnedAway &&
+      (turned_away_.empty() || turned_away_.back() != pid))
+    turned_away_.push_back(pid);
+}
+
 bool PendingClients::MakeRoom(uid_t user) {
   const auto same = by_user_.find(user);
-  const bool has_share = user != geteuid() && same != by_user_.end() &&
-                         same->second.size() >= limits_.of_user;
+  const bool is_own = user == geteuid();
+  const bool has_share =
+      !is_own && same != by_user_.end() && same->second.size() >= limits_.of_user;
   if (has_share)
     return RemoveOldestOf(user);
-  if (clients_.size() < limits_.all)
+  if (clients_.size() < limits_.all + (is_own ? limits_.of_user : 0))
     return true;
   const auto most = std::max_element(by_user_.begin(), by_user_.end(),
                                      [](const auto& one, const auto& other) {
@@ -98,32 +109,56 @@ PendingClients::Iterator PendingClients::Remove(Iterator entry) {
   return clients_.erase(entry);
 }
 
-bool PendingClients::Serve(const Handler& handler) {
+// Closes those that mean nothing, or whose time is up.
+PendingClients::SpokenByUser PendingClients::Hear() {
   const uint64_t now = MonotonicNs();
-  size_t served = 0;
-  bool is_behind = false;
+  SpokenByUser spoken;
   for (auto entry = clients_.begin(); entry != clients_.end();) {
-    Client& client = entry->client;
     uint64_t magic = 0;
-    const Speech speech = FirstWord(client.fd.get(), &magic);
-    if (speech == Speech::kNone && client.deadline_ns >= now) {
-      ++entry;
-      continue;
-    }
-    if (speech == Speech::kWord && served == limits_.per_turn) {
-      is_behind = true;
-      if (magic == kHandshakeMagic && !std::exchange(client.is_told_to_wait, true))
-        SendBareWelcome(client.fd.get(), WelcomeStatus::kWait);
-      ++entry;
-      continue;
-    }
-    if (speech == Speech::kWord) {
-      ++served;
-      handler(client, magic);
-    }
-    entry = Remove(entry);
+    const Speech speech = FirstWord(entry->client.fd.get(), &magic);
+    const bool is_over = speech == Speech::kOver ||
+                         (speech == Speech::kNone && entry->client.deadline_ns < now);
+    if (speech == Speech::kWord)
+      spoken[entry->client.peer.uid].push_back({.entry = entry, .magic = magic});
+    entry = is_over ? Remove(entry) : std::next(entry);
   }
-  return is_behind;
+  return spoken;
+}
+
+// The process's own user is the first in each turn: nothing of others keeps it out.
+PendingClients::SpokenByUser::iterator PendingClients::NextUser(SpokenByUser* spoken,
+                                                                bool is_first) const {
+  const auto own = is_first ? spoken->find(geteuid()) : spoken->end();
+  if (own != spoken->end())
+    return own;
+  const auto next = spoken->upper_bound(served_last_);
+  return next != spoken->end() ? next : spoken->begin();
+}
+
+bool PendingClients::Serve(const Handler& handler) {
+  SpokenByUser spoken = Hear();
+  const uint64_t end_ns = MonotonicNs() + limits_.turn_ns;
+  for (size_t served = 0; !spoken.empty() && served < limits_.per_turn; ++served) {
+    if (served > 0 && MonotonicNs() >= end_ns)
+      break;
+    const auto turn = NextUser(&spoken, served == 0);
+    if (served > 0 || turn->first != geteuid())
+      served_last_ = turn->first;
+    const Spoken next = turn->second.front();
+    turn->second.pop_front();
+    if (turn->second.empty())
+      spoken.erase(turn);
+    handler(next.entry->client, next.magic);
+    Remove(next.entry);
+  }
+  for (auto& [user, left] : spoken) {
+    for (const Spoken& one : left) {
+      Client& client = one.entry->client;
+      if (one.magic == kHandshakeMagic && !std::exchange(client.is_told_to_wait, true))
+        SendBareWelcome(client.fd.get(), WelcomeStatus::kWait);
+    }
+  }
+  return !spoken.empty();
 }
 
 void PendingClients::AddTo(std::vector<pollfd>* fds) const {

@@ -148,7 +148,7 @@ TEST_F(PendingClientsTest, WhoHasToWaitForAnotherTurnIsToldOnce) {
 
 TEST_F(PendingClientsTest, ACrowdIsTakenInWithinATurnsTime) {
   PendingClients clients(
-      {.all = 100, .of_user = 100, .patience_ns = kHour, .per_turn = 16, .accept_ns = 0});
+      {.all = 100, .of_user = 100, .patience_ns = kHour, .per_turn = 16, .turn_ns = 0});
   std::vector<ScopedFd> crowd;
   for (size_t i = 0; i < 3; ++i)
     crowd.push_back(Connect());
@@ -177,7 +177,7 @@ TEST_F(PendingClientsTest, InAChildTheConnectionsAreTheParents) {
 }
 
 TEST_F(PendingClientsTest, WithoutRoomTheOldestSilentOneGoes) {
-  PendingClients clients({.all = 3, .of_user = 1, .patience_ns = kHour, .per_turn = 16});
+  PendingClients clients({.all = 3, .of_user = 0, .patience_ns = kHour, .per_turn = 16});
   std::vector<ScopedFd> silent;
   for (int i = 0; i < 3; ++i)
     silent.push_back(Connect());
@@ -190,11 +190,41 @@ TEST_F(PendingClientsTest, WithoutRoomTheOldestSilentOneGoes) {
 }
 
 TEST_F(PendingClientsTest, WhoHasSpokenIsNotTheOneToGo) {
-  PendingClients clients({.all = 2, .of_user = 1, .patience_ns = kHour, .per_turn = 16});
+  PendingClients clients({.all = 2, .of_user = 0, .patience_ns = kHour, .per_turn = 16});
   const ScopedFd first = ConnectAndSay(1);
   const ScopedFd second = ConnectAndSay(2);
   const ScopedFd third = ConnectAndSay(3);
   EXPECT_EQ(Turn(clients), std::vector<uint64_t>({1, 2}));
+}
+
+TEST_F(PendingClientsTest, WhoHasNoRoomIsNotedOnce) {
+  PendingClients clients({.all = 2, .of_user = 0, .patience_ns = kHour, .per_turn = 16});
+  std::vector<ScopedFd> crowd;
+  for (uint64_t i = 0; i < 5; ++i)
+    crowd.push_back(ConnectAndSay(i));
+  EXPECT_EQ(Turn(clients), std::vector<uint64_t>({0, 1}));
+  EXPECT_EQ(clients.TakeTurnedAway(), std::vector<pid_t>({getpid()}));
+  EXPECT_TRUE(clients.TakeTurnedAway().empty());
+}
+
+TEST_F(PendingClientsTest, UsersTakeTurnsAndOurOwnIsTheFirst) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "only root can be several users";
+  PendingClients clients(
+      {.all = 100, .of_user = 100, .patience_ns = kHour, .per_turn = 4});
+  std::vector<ScopedFd> crowd;
+  const auto come = [&](uid_t user, uint64_t from, uint64_t to) {
+    ASSERT_EQ(seteuid(user), 0);
+    for (uint64_t word = from; word <= to; ++word)
+      crowd.push_back(ConnectAndSay(word));
+    ASSERT_EQ(seteuid(0), 0);
+  };
+  come(61001, 10, 15);
+  come(61002, 20, 21);
+  come(0, 1, 2);
+  EXPECT_EQ(Turn(clients), std::vector<uint64_t>({1, 10, 20, 2}));
+  EXPECT_EQ(Turn(clients), std::vector<uint64_t>({11, 21, 12, 13}));
+  EXPECT_EQ(Turn(clients), std::vector<uint64_t>({14, 15}));
 }
 
 TEST_F(PendingClientsTest, AnotherUserHasHisShareAndNoMore) {

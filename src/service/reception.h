@@ -36,6 +36,9 @@ class Reception {
   // A turn: passes on those that have said what they are.
   void Serve(const std::function<void(Visitor)>& admit);
 
+  // Processes that connected when there was no room for them, since the last call.
+  std::vector<pid_t> TakeTurnedAway() { return clients_.TakeTurnedAway(); }
+
   // Nobody has connected without having been passed on.
   bool is_empty() const { return clients_.empty(); }
 

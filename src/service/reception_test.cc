@@ -83,12 +83,19 @@ TEST_F(ReceptionTest, ProgramsAndCommandsAreToldApartAndKnown) {
   EXPECT_TRUE(visitors[1].is_command);
   for (const Visitor& visitor : visitors) {
     EXPECT_EQ(visitor.pid, getpid());
-    EXPECT_EQ(visitor.rights.user, geteuid());
+    EXPECT_EQ(visitor.user, geteuid());
   }
   uint64_t word = 0;
   EXPECT_EQ(recv(visitors[0].connection.get(), &word, sizeof(word), MSG_DONTWAIT), 8);
   EXPECT_EQ(word, kHandshakeMagic);  // it is left to be read
   EXPECT_TRUE(reception_->is_empty());
+}
+
+TEST_F(ReceptionTest, SomethingThatIsNoConnectionIsNoVisitor) {
+  EXPECT_TRUE(Identify(UntrustedSocket(ScopedFd(dup(STDIN_FILENO))))
+                  .status()
+                  .message()
+                  .starts_with("cannot tell who has connected: "));
 }
 
 TEST_F(ReceptionTest, WhoeverSaysSomethingElseIsSentAway) {

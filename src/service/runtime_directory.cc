@@ -33,16 +33,14 @@ bool IsPrivate(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> ServiceDirectories() {
+std::string ServiceDirectory() {
   const char* directory = getenv(kDirectoryVariable);
   if (directory != nullptr && *directory == '/')
-    return {directory};
+    return directory;
   if (geteuid() == 0)
-    return {kSystemDirectory};
-  std::vector<std::string> directories = {kSystemDirectory};
-  if (const std::string own = UserDirectory(); IsPrivate(own))
-    directories.insert(directories.begin(), own);
-  return directories;
+    return kSystemDirectory;
+  const std::string own = UserDirectory();
+  return IsPrivate(own) ? own : "";
 }
 
 std::string OwnServiceDirectory() {

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/scoped_fd.h"
 #include "base/status.h"
@@ -12,9 +11,9 @@
 
 namespace heapprofd {
 
-// Where services may be, the first one to be asked first: places that nobody but root or
-// this user can have made. Root has one place only.
-std::vector<std::string> ServiceDirectories();
+// Where this user's service is, if there is one: a place that no other user can have made.
+// Empty: there is no such place.
+std::string ServiceDirectory();
 
 // Where a service that is started now belongs: the user's, or the system's for root.
 std::string OwnServiceDirectory();

@@ -19,6 +19,20 @@ namespace {
 // That are being finished at a time; others wait their turn.
 constexpr size_t kMaxFinishers = 8;
 
+// Gives the reason why a command is not served; empty when it is.
+std::string WhyNotServed(const Visitor& visitor) {
+  if (visitor.user != 0 && visitor.user != geteuid())
+    return "cannot serve the command: this service records for root alone; run "
+           "heap_profile as root, or without HEAPPROFD_DIRECTORY, so that a service of "
+           "your own records your programs";
+  if (visitor.user == 0 && geteuid() == 0 && !HasRootsRights(visitor))
+    return "cannot serve the command: it is one of user 0 without root's rights where "
+           "the service runs (CAP_SYS_PTRACE, in its user and PID name space); run it "
+           "there, or set HEAPPROFD_DIRECTORY to an empty directory to record with the "
+           "rights that it has";
+  return "";
+}
+
 }  // namespace
 
 Service::Service(std::unique_ptr<Door> door, std::string place, ServiceHooks hooks)
@@ -50,15 +64,12 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
   recordings_.AddTo(&fds);
   poll(fds.data(), fds.size(), wait_ms);
   door_->Serve(*this);
-  for (const std::string& label : std::exchange(owed_dumps_, {}))
-    Dump(label);
   commands_.Serve(
       [this](ConnectedCommand& command, ControlMessage message) {
         return Handle(command, std::move(message));
       },
       [this](size_t serial) { recordings_.StopOf(serial); });
-  if (door_->are_recordings_known())  // not before programs that start then are recorded
-    commands_.TellStarted();
+  commands_.TellStarted();
   finishers_.Reap();
 }
 
@@ -69,16 +80,13 @@ void Service::ServeMeanwhile() {
 }
 
 void Service::AdmitCommand(Visitor visitor) {
-  if (visitor.rights.user == geteuid() || visitor.rights.user == 0)
-    commands_.Admit(std::move(visitor));
+  if (const std::string why = WhyNotServed(visitor); !why.empty())
+    return Refuse(visitor, why);
+  commands_.Admit(std::move(visitor));
 }
 
-Reply Service::AdmitProgram(Visitor& visitor) {
-  return AdmitProgramTo(recordings_.sessions(), visitor);
-}
-
-void Service::NoteTaken(pid_t pid) {
-  NoteTakenFrom(recordings_.sessions(), pid);
+void Service::AdmitProgram(Visitor visitor) {
+  AdmitProgramTo(recordings_.sessions(), std::move(visitor));
 }
 
 void Service::NoteMissed(pid_t pid) {
@@ -87,7 +95,7 @@ void Service::NoteMissed(pid_t pid) {
 
 bool Service::Handle(ConnectedCommand& command, ControlMessage message) {
   switch (message.type) {
-    case ControlType::kPrepare:  // it is our user's: what he sends can only hold up him
+    case ControlType::kPrepare:  // of our own user, who can only hold up this service
       AcceptFds(command.channel.fd());
       return command.channel.Send(ControlType::kReady, "").ok();
     case ControlType::kMark:
@@ -157,7 +165,7 @@ Status Service::Attach(HostedRecording& hosted, ConnectedCommand& command) {
 size_t Service::DumpFor(const ConnectedCommand& command, const std::string& label) {
   if (const size_t own = recordings_.DumpOf(command.serial, label); own > 0)
     return own;
-  return Dump(label) + (geteuid() == 0 ? door_->DumpOthers(label) : 0);
+  return Dump(label);
 }
 
 size_t Service::Dump(const std::string& label) {

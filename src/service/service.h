@@ -5,7 +5,9 @@
 //   limit, and is finished (names, pprof files, summary) by a process of its own
 //
 // Everything it does it does with its own process's rights, which are those of the user:
-// whom he may profile is decided by the kernel. One thread; nothing waits for a client.
+// the kernel decides which processes the user may profile. Root's service also records
+// programs of other users, and serves commands of root alone. One thread; nothing waits
+// for a client.
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +15,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/status.h"
 #include "record/trace_recording.h"
@@ -66,20 +67,11 @@ class Service : private Host {
   // Recordings that were ever started.
   size_t started() const { return recordings_.started(); }
 
-  // The front desk wants it to come to an end.
-  bool is_told_to_leave() const { return is_told_to_leave_; }
-
  private:
   // Host:
   void AdmitCommand(Visitor visitor) override;
-  Reply AdmitProgram(Visitor& visitor) override;
-  void NoteTaken(pid_t pid) override;
+  void AdmitProgram(Visitor visitor) override;
   void NoteMissed(pid_t pid) override;
-
-  // When the turn comes: a target may be half made now.
-  void DumpAll(const std::string& label) override { owed_dumps_.push_back(label); }
-
-  void Leave() override { is_told_to_leave_ = true; }
 
   // False: the connection is to be closed.
   bool Handle(ConnectedCommand& command, ControlMessage message);
@@ -96,8 +88,6 @@ class Service : private Host {
   ConnectedCommands commands_;
   HostedRecordings recordings_;
   Finishers finishers_;
-  std::vector<std::string> owed_dumps_;  // labels
-  bool is_told_to_leave_ = false;
   bool is_stopping_ = false;
 };
 

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/files/passed_fds.h"
 #include "control.pb.h"
-#include "service/own_door.h"
 
 namespace heapprofd {
 namespace {
@@ -50,7 +49,7 @@ class ServiceTest : public testing::Test {
         .observe = [](TraceRecording&) { return std::string(); },
         .forget = [this](TraceRecording&) { ++forgotten_; }};
     directory_ = std::move(directory).value();
-    Result<std::unique_ptr<Door>> door = OwnDoor::Open(directory_.get(), ScopedFd());
+    Result<std::unique_ptr<Door>> door = Door::Open(directory_.get(), ScopedFd());
     ASSERT_TRUE(door.ok()) << door.status().message();
     service_ =
         std::make_unique<Service>(std::move(door).value(), place_, std::move(hooks));

@@ -8,7 +8,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "base/files/proc_files.h"
@@ -21,7 +20,6 @@ namespace {
 
 constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD of asm-generic/socket.h, Linux 6.5
 
-constexpr size_t kMaxGroups = 65'536;  // NGROUPS_MAX
 constexpr size_t kMaxStatusSize = 16384;
 constexpr unsigned long kUserNamespaceOf =  // PIDFD_GET_USER_NAMESPACE, Linux 6.11
     _IO(0xFF, 9);
@@ -36,19 +34,6 @@ ScopedFd PeerProcess(int fd, pid_t pid) {
   return ScopedFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 
-bool PeerGroups(int fd, std::vector<gid_t>* groups) {
-  socklen_t size = 0;
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, nullptr, &size) == 0)
-    return true;  // none
-  if (errno != ERANGE || size > kMaxGroups * sizeof(gid_t))
-    return false;
-  groups->resize(size / sizeof(gid_t));
-  if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups->data(), &size) != 0)
-    return false;
-  std::sort(groups->begin(), groups->end());
-  return true;
-}
-
 bool HasEnded(const Visitor& visitor) {
   pollfd ended{.fd = visitor.process.get(), .events = POLLIN, .revents = 0};
   return poll(&ended, 1, 0) != 0;
@@ -56,6 +41,11 @@ bool HasEnded(const Visitor& visitor) {
 
 uint64_t CapabilitiesIn(const std::string& status_text) {
   return strtoull(StatusField(status_text, "CapEff").c_str(), nullptr, 16);
+}
+
+// One that has ended was another process.
+bool IsOfOtherNamespace(const Visitor& visitor) {
+  return !IsInOurUserNamespace(visitor.pid).value_or(false) || HasEnded(visitor);
 }
 
 // What the map of its ids does not tell: one can look like ours. No lock is needed for
@@ -79,21 +69,16 @@ Result<Visitor> Identify(UntrustedSocket connection) {
   socklen_t size = sizeof(peer);
   Visitor visitor;
   if (getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
-      peer.pid <= 0 || !PeerGroups(connection.get(), &visitor.rights.groups))
+      peer.pid <= 0)
     return Status::FromErrno("cannot tell who has connected", errno);
   visitor.pid = peer.pid;
-  visitor.rights.user = peer.uid;
-  visitor.rights.group = peer.gid;
+  visitor.user = peer.uid;
+  visitor.group = peer.gid;
   visitor.process = PeerProcess(connection.get(), peer.pid);
   visitor.connection = std::move(connection);
   if (!visitor.process.valid())
     return Status(StatusCode::kNotFound, "whoever has connected is gone");
   return visitor;
-}
-
-bool IsOfOtherNamespace(const Visitor& visitor) {
-  return !IsInOurUserNamespace(visitor.pid).value_or(false) ||
-         HasEnded(visitor);  // that was somebody else
 }
 
 // Who may trace can take over root's processes; of another PID name space he finds none.
@@ -110,11 +95,6 @@ bool HasRootsRights(const Visitor& visitor) {
       (theirs & CapabilityBit(CAP_SYS_PTRACE)) != 0 || (ours & ~theirs) == 0;
   return !status.empty() && !own_status.empty() && may_as_much && !has_inner_id &&
          !IsKnownToBeElsewhere(visitor) && !IsOfOtherNamespace(visitor);
-}
-
-void TellToWait(Visitor& visitor) {
-  if (!visitor.is_command && !std::exchange(visitor.is_told_to_wait, true))
-    SendBareWelcome(visitor.connection.get(), WelcomeStatus::kWait);
 }
 
 void Decline(const Visitor& visitor) {

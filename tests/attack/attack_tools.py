@@ -22,7 +22,6 @@ SLACK = float(os.environ.get("ATTACK_SLACK", "1"))
 # Limits. Of delays the goals; where others use the machine, too, what they can add to so short ones on top of the slack.
 EXEC_LIMIT_S, HELLO_LIMIT_S = (0.5, 0.1) if SLACK == 1 else (0.75, 0.3)
 MEMORY_LIMIT_MIB = 128  # more than before
-ENGINE_LIMIT_MIB = 4096  # of data, RLIMIT_DATA (service/engine_process.cc)
 DESCRIPTOR_LIMIT = 100  # more than before
 
 ATTACKS = {}

@@ -164,7 +164,7 @@ def wake_page_of_all(is_quick):
         spent = sum(cpu_seconds(target.pid) for target in targets) - before
         child = Child(MALLORY, lambda tell: move_for_ever(place.directory, tell))
         assert child.next(30) == "moved"
-        Recorder(place, ALICE, "-n", "switched", "--all-heaps", "--no-startup")
+        Recorder(place, ROOT, "-n", "switched", "--all-heaps", "--no-startup")
         begin = time.monotonic()
         comes_true(lambda: all(enabled_calls(target) > 0 for target in targets), patience(NOTICE_LIMIT_S))
         noticed = time.monotonic() - begin

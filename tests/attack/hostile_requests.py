@@ -2,18 +2,14 @@
 
 import array
 import os
-import resource
 import select
 import signal
 import socket
 import struct
 import time
 
-import config_pb2
-import control_pb2
 import handshake
-from attack_tools import ALICE, HELLO_LIMIT_S, Child, Figure, patience
-from service_run import full_pipe
+from attack_tools import ALICE, HELLO_LIMIT_S, ROOT, Child, Figure, patience
 from service_under_attack import Recorder
 
 CONTROL_MAGIC, CONTROL_START, CONTROL_PREPARE = 0x3130746370616568, 2, 4  # src/wire/control.h
@@ -44,11 +40,11 @@ def receive_welcome(connection):
 
 
 class Hellos:
-    """Alice's programs report all the while, one after the other; how long did the slowest wait for its answer? She has
-    a recording, so that an answer is work."""
+    """Alice's programs report all the while, one after the other; how long did the slowest wait for its answer? Root
+    records them, so that an answer is work."""
 
     def __init__(self, place):
-        self._recorder = Recorder(place, ALICE, "-n", "python3", "--no-startup")
+        self._recorder = Recorder(place, ROOT, "-n", "python3", "--no-startup")
         self._begin = time.monotonic()
         self._stop, stop_fd = os.pipe()
         self._child = Child(ALICE, lambda tell: self._say(place.socket, self._stop, tell))
@@ -92,26 +88,8 @@ class Hellos:
                 *([Figure("alice's programs that were declined", declined, "", 0)] if declined > 0 else [])]
 
 
-def start_request(names, **fields):
-    """A StartRequest for programs of these names."""
-    config = config_pb2.TraceConfig()
-    source = config.data_sources.add().config
-    source.name = "android.heapprofd"
-    source.heapprofd_config.sampling_interval_bytes = 4096
-    source.heapprofd_config.process_cmdline.extend(names)
-    return control_pb2.StartRequest(trace_config=config.SerializeToString(), **fields).SerializeToString()
-
-
 def control_message(kind, payload):
     return struct.pack("<QII", CONTROL_MAGIC, kind, len(payload)) + payload
-
-
-def send_start(connection, payload, fds):
-    """As soon as the service takes descriptors."""
-    connection.send(control_message(CONTROL_PREPARE, b""))
-    answer = receive_answer(connection)
-    assert answer and answer[0] == CONTROL_READY, f"the service is not ready: {answer}"
-    socket.send_fds(connection, [control_message(CONTROL_START, payload)], fds)
 
 
 def receive_answer(connection, timeout_s=10):
@@ -128,40 +106,3 @@ def receive_answer(connection, timeout_s=10):
                 return kind, payload
     except OSError:
         return None
-
-
-AT_ONCE = 20  # recordings that are begun together
-
-
-def start_deaf_recording(path, trace_path, write_end):
-    """A connection whose recording may print to what takes nothing."""
-    trace = os.open(trace_path, os.O_RDWR | os.O_CREAT, 0o600)
-    connection = connect(path)
-    directory = os.open(os.path.dirname(trace_path), os.O_PATH)
-    send_start(connection, start_request(["nobody"], directory=f"{trace_path}.d", trace_path=trace_path),
-               [trace, write_end, directory])
-    os.close(trace)
-    os.close(directory)
-    return connection
-
-
-def abandon_recordings(path, count, seconds, tell):
-    """Starts so many recordings whose standard error takes nothing, or as many as it can in this time, and leaves them
-    as soon as they have begun. Tells how many have."""
-    resource.setrlimit(resource.RLIMIT_NPROC, (20, 20))
-    _, write_end = full_pipe()
-    folder = f"/tmp/trace_{os.getpid()}"
-    os.mkdir(folder)
-    started = asked = 0
-    end = time.monotonic() + seconds
-    while asked < count and time.monotonic() < end:
-        serials = range(asked, min(asked + AT_ONCE, count))
-        connections = [start_deaf_recording(path, f"{folder}/{serial}", write_end) for serial in serials]
-        for connection in connections:
-            answer = receive_answer(connection)
-            started += answer is not None and answer[0] == CONTROL_STARTED
-        for connection in connections:
-            connection.close()
-        asked += len(serials)
-    tell(started)
-    signal.pause()

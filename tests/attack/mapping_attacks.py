@@ -9,7 +9,7 @@ import time
 
 import fuse_server
 import isolation
-from attack_tools import (ALICE, HOSTILE_CLIENT, MALLORY, ROOT, UNTIL_THE_END, Child, Figure, Impossible, Refused, attack,
+from attack_tools import (HOSTILE_CLIENT, MALLORY, ROOT, UNTIL_THE_END, Child, Figure, Impossible, Refused, attack,
                           comes_true, patience)
 from hostile_requests import Hellos, connect, hello_bytes
 from profile_run import HEAP_PROFILE
@@ -147,17 +147,16 @@ class Holders:
         signal.pause()
 
 
-def seconds_to_begin(place, uid):
+def seconds_to_begin(place):
     begin = time.monotonic()
-    Recorder(place, uid, "-n", NOBODY_NAME)
+    Recorder(place, ROOT, "-n", NOBODY_NAME)
     return time.monotonic() - begin
 
 
 def starts_beside_holders(place, count, hellos):
     """Figures of what others notice."""
-    begins = [seconds_to_begin(place, uid) for uid in (ROOT, ROOT, ALICE)]
-    names = (f"root's recording by name begins while {count} programs hold their mappings", "root's next recording begins",
-             "alice's recording by name begins")
+    begins = [seconds_to_begin(place) for _ in range(2)]
+    names = (f"root's recording by name begins while {count} programs hold their mappings", "root's next recording begins")
     return [*(Figure(name, seconds, "s", START_LIMIT_S, seen_up_to=HELD_S) for name, seconds in zip(names, begins)),
             *hellos.figures()]
 
@@ -191,7 +190,7 @@ def doctors_look(pid):
 
 @attack("held-mappings", "", 90)
 def held_mappings(is_quick):
-    """Processes of mallory's, which root and alice look through for a name, hold the kernel's lock on their own mappings."""
+    """Processes of mallory's, which root looks through for a name, hold the kernel's lock on their own mappings."""
     count = 4 if is_quick else 20
     node = fuse_server.device()
     with Service() as place, Hellos(place) as hellos:
@@ -294,10 +293,8 @@ def attached_holders(is_quick):
         holders = start_silent_holders(node, count)
         Recorder(place, ROOT, "-p", str(holders[0]), must_begin=False)
         comes_true(is_attaching, ATTACHING_S)
-        alices = seconds_to_begin(place, ALICE)
-        roots = seconds_to_begin(place, ROOT)
+        roots = seconds_to_begin(place)
         by_name = Recorder(place, ROOT, "-n", NAME_OF_SILENT, must_begin=False)
         figures = starts_beside_holders(place, count, hellos)
         assert comes_true(by_name.has_begun, patience(START_LIMIT_S)), by_name.text()
-    return [Figure("alice's recording by name begins while root attaches", alices, "s", START_LIMIT_S, seen_up_to=HELD_S),
-            Figure("root's next one begins meanwhile", roots, "s", SAME_USER_LIMIT_S, seen_up_to=HELD_S), *figures]
+    return [Figure("root's next recording begins while root attaches", roots, "s", SAME_USER_LIMIT_S, seen_up_to=HELD_S), *figures]

@@ -10,12 +10,11 @@ import time
 
 import fuse_server
 from attack_tools import (DESCRIPTOR_LIMIT, MALLORY, MEMORY_LIMIT_MIB, ROOT, Child, Figure, Impossible, attack,
-                          comes_true, folder_of, patience, start_hostile)
-from hostile_requests import (CONTROL_PREPARE, CONTROL_START, Hellos, abandon_recordings, connect, control_message, hello_bytes,
+                          folder_of, start_hostile)
+from hostile_requests import (CONTROL_PREPARE, CONTROL_START, Hellos, connect, control_message, hello_bytes,
                               receive_welcome)
 from profile_run import HEAP_PROFILE
-from service_under_attack import (Recorder, Service, programs_not_recorded, service_descriptors, service_memory_mib,
-                                  service_processes)
+from service_under_attack import Recorder, Service, programs_not_recorded, service_descriptors, service_memory_mib
 
 
 def hellos_during(start_attack, seconds):
@@ -34,7 +33,7 @@ def cmdline_bomb(is_quick):
     """A process with 65,000 empty arguments says Hello again and again."""
     count = 300 if is_quick else 600
     with Service() as place:
-        recorder = Recorder(place, MALLORY, "-n", "hostile_client", "--no-startup")
+        recorder = Recorder(place, ROOT, "-n", "hostile_client", "--no-startup")
         before = service_memory_mib()
         process = start_hostile(MALLORY, "hello", place.socket, str(count), *[""] * 65000)
         output, _ = process.communicate(timeout=40)
@@ -48,7 +47,7 @@ def cmdline_bomb(is_quick):
 def slow_maps(is_quick):
     """A process with 64,000 mappings sends samples of addresses that are in none of them."""
     def start(place):
-        Recorder(place, MALLORY, "-n", "hostile_client", "--no-startup")
+        Recorder(place, ROOT, "-n", "hostile_client", "--no-startup")
         return start_hostile(MALLORY, "slow-maps", place.socket)
     return hellos_during(start, 2 if is_quick else 8)
 
@@ -63,12 +62,12 @@ def traced_threads(pid):
 
 @attack("vforkers", "H3", 90)
 def vforkers(is_quick):
-    """A user asks to attach to a process of his whose 100 threads wait in vfork."""
+    """Root attaches to a process of mallory's whose 100 threads wait in vfork."""
     seconds = 2 if is_quick else 8
 
     def start(place):
         process = start_hostile(MALLORY, "vforkers", "100")
-        Recorder(place, MALLORY, "-p", str(process.pid), must_begin=False)
+        Recorder(place, ROOT, "-p", str(process.pid), must_begin=False)
         return process
 
     figures = hellos_during(start, seconds)
@@ -86,33 +85,6 @@ def vforkers(is_quick):
     return [*figures,
             Figure(f"threads that are traced {seconds} s later", traced, "", 0),
             Figure("programs that SIGTERM does not end any more", survived, "", 0)]
-
-
-LEFT_LIMIT = 10  # processes: eight finishers at a time, an engine, and the gate while others wait for a finisher
-END_LIMIT_S = 8
-
-
-@attack("finishers", "H5", 90)
-def finishers(is_quick):
-    """Recordings whose owner does not read what is printed at their end."""
-    count, seconds = (20, 15) if is_quick else (200, 40)
-    with Service() as place, Hellos(place) as hellos:
-        before = len(service_processes())
-        child = Child(MALLORY, lambda tell: abandon_recordings(place.socket, count, seconds, tell))
-        started = child.next(seconds + 15)
-        assert started is not None, "recordings cannot be begun"
-        comes_true(lambda: len(service_processes()) - before >= LEFT_LIMIT, 2)
-        comes_true(lambda: len(service_processes()) - before <= LEFT_LIMIT, 2)
-        left = len(service_processes()) - before
-        figures = hellos.figures()
-        begin = time.monotonic()
-        place.service.terminate()
-        comes_true(lambda: not service_processes(), patience(END_LIMIT_S))
-        return [Figure("processes left by these recordings", left, "", LEFT_LIMIT),
-                Figure(f"recordings that were started, of {count} in {seconds} s", started, "", floor=LEFT_LIMIT + 1),
-                *figures,
-                Figure("end of the service after SIGTERM", time.monotonic() - begin, "s", END_LIMIT_S,
-                       seen_up_to=patience(END_LIMIT_S))]
 
 
 def poisoner(node, silent_s):
@@ -174,7 +146,6 @@ def poisoned_sockets(_):
     node = fuse_server.device()
     silent_s = 4
     with Service() as place, Hellos(place) as hellos:
-        Recorder(place, ROOT, "-n", "nobody", "--no-startup")  # its engine is asked first
         child = Child(MALLORY, lambda tell: send_poison(place.socket, node, silent_s, tell))
         answer = child.next(10)
         if answer != "mounted":
@@ -208,7 +179,7 @@ def descriptors(is_quick):
     """One process says Hello thousands of times; and an honest recording of many short programs."""
     count = 2000 if is_quick else 12000
     with Service() as place:
-        Recorder(place, MALLORY, "-n", "python3", "--no-startup")
+        Recorder(place, ROOT, "-n", "python3", "--no-startup")
         before = service_descriptors()
         child = Child(MALLORY, lambda tell: say_hello_often(place.socket, count, 40, tell))
         wanted = child.next(70)

@@ -95,7 +95,7 @@ def processes_of_product():
 
 
 def service_processes():
-    """The service's tree, however its processes are related: front desk, engines, gate, finishers."""
+    """The service's tree, however its processes are related: service, gate, finishers."""
     return _running("heapprofd")
 
 

@@ -136,8 +136,7 @@ class DataSources(ServiceTest):
 
     @unittest.skipUnless(os.geteuid() == 0, "another user is needed")
     def test_who_may_not_trace_the_kernel_is_told_so_and_recorded_otherwise(self):
-        self.place.start()
-        os.chmod(self.place.directory, 0o755)
+        self.place.start(user=NOBODY)
         recording = self.record_text(FTRACE, user=NOBODY).wait_active().finish()
         self.assertIn('data source "linux.ftrace": cannot', recording.stderr)
         self.assertIn(recording.exit_code, (0, 4), recording.stderr)

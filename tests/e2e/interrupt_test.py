@@ -124,8 +124,8 @@ class SilentService(ServiceTest):
         self.place.start()
 
     def stop(self):
-        self.place.service.send_signal(signal.SIGSTOP)  # else it would start other engines
-        self.stopped = {*self.place.engines(), self.place.service.pid}
+        self.place.service.send_signal(signal.SIGSTOP)  # else it would start others
+        self.stopped = self.place.parts()
         self.addCleanup(self.let_go_on)
         for pid in self.stopped:
             os.kill(pid, signal.SIGSTOP)

@@ -132,8 +132,11 @@ class Place:
     def __exit__(self, *_):
         self.close()
 
-    def start(self, *options):
-        self.service = subprocess.Popen([HEAPPROFD, *options], env={**os.environ, **self.env},
+    def start(self, *options, user=None):
+        """`user`: who runs the service, and has the place then."""
+        if user is not None:
+            os.chown(self.directory, user, user)
+        self.service = subprocess.Popen([HEAPPROFD, *options], env={**os.environ, **self.env}, user=user, group=user,
                                         stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         # Anybody who connects is served once the new service listens.
         wait_for(lambda: self.answers() or self.service.poll() is not None, "heapprofd does not listen")
@@ -155,23 +158,19 @@ class Place:
             except OSError:
                 return False
 
-    def engines(self):
-        """The processes that run recordings: of root's service one for each user, else the service itself."""
+    def parts(self):
+        """The service's processes: itself, the exec gate, finishers."""
         with open(f"/proc/{self.service.pid}/task/{self.service.pid}/children") as children:
-            return [int(pid) for pid in children.read().split()] or [self.service.pid]
+            return {self.service.pid, *(int(pid) for pid in children.read().split())}
 
     def kill(self):
         """Nothing of it can come to an orderly end, nor begin anew, when another part of it has gone first."""
         self.service.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, self.service.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
-        parts = {*self.engines(), self.service.pid}
+        parts = self.parts()
         for number in (signal.SIGSTOP, signal.SIGKILL):
             for pid in parts:
                 os.kill(pid, number)
-        self.service.communicate()
-
-    def kill_front_desk(self):
-        self.service.kill()
         self.service.communicate()
 
     def close(self):

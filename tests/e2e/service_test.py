@@ -6,12 +6,10 @@ import subprocess
 import tempfile
 import unittest
 
-from profile_run import HEAP_PROFILE, program
-from running_process import MAY_ATTACH
+from profile_run import HEAP_PROFILE
 from service_run import COMPAT, Patient, Place, Recording, live_bytes, wait_for
 
 ROUND = 1000 * 1000  # bytes that patient keeps at each letter a
-NOBODY = 65534
 
 
 class ServiceTest(unittest.TestCase):
@@ -271,19 +269,6 @@ class Killed(ServiceTest):
         self.assertEqual(second.pprofs[0].of("kept_block")["space"], ROUND)
         self.assertEqual(patient.end(), 0)
 
-    @unittest.skipUnless(os.geteuid() == 0, "only root's service has a front desk")
-    def test_recordings_are_finished_when_the_front_desk_is_killed(self):
-        self.place.start()
-        recording = self.record("-n", "patient", "-i", "1").wait_active()
-        patient = self.patient().wait_ready()
-        patient.tell("a")
-        self.place.kill_front_desk()
-        recording.finish(stop=None)
-        self.assertEqual(recording.exit_code, 0, recording.stderr)
-        self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
-        self.assertEqual(patient.tell("a"), "kept")
-        self.place.start()
-
     def test_terminate_finishes_all_recordings(self):
         self.place.start()
         recording = self.record("-n", "patient", "-i", "1").wait_active()
@@ -307,34 +292,6 @@ class Killed(ServiceTest):
         result = self.record("-n", "patient", "--no-start").finish(None)
         self.assertEqual(result.exit_code, 1)
         self.assertIn("no heapprofd runs", result.stderr)
-
-
-@unittest.skipUnless(MAY_ATTACH, "needs root's rights, to be somebody else")
-class Users(ServiceTest):
-    def setUp(self):
-        super().setUp()
-        os.chmod(self.place.directory, 0o755)
-        self.place.start()
-        # Whoever is nobody must be able to reach the programs under test.
-        if subprocess.run(["test", "-x", program("patient")], user=NOBODY).returncode != 0:
-            self.skipTest("the build tree is closed to other users")
-
-    def test_users_may_not_profile_each_other(self):
-        recording = self.record("-n", "patient", "-i", "1", user=NOBODY).wait_active()
-        roots = self.patient().wait_ready()
-        own = self.patient(user=NOBODY).wait_ready()
-        for patient in (roots, own):
-            patient.tell("a")
-        recording.finish()
-        self.assertEqual(recording.exit_code, 0, recording.stderr)
-        self.assertEqual({p.pid for p in recording.pprofs}, {own.pid})
-
-    def test_root_may_profile_everybody(self):
-        recording = self.record("-n", "patient", "-i", "1").wait_active()
-        patient = self.patient(user=NOBODY).wait_ready()
-        patient.tell("a")
-        recording.finish()
-        self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
 
 
 class SeedCommandLines(ServiceTest):

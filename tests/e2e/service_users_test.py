@@ -2,7 +2,6 @@
 
 import array
 import glob
-import itertools
 import os
 import shutil
 import signal
@@ -23,25 +22,6 @@ ALICE, MALLORY = 61001, 61002
 def command_line(pid):
     with open(f"/proc/{pid}/cmdline", "rb") as file:
         return file.read()
-
-
-def status_of(pid, field):
-    with open(f"/proc/{pid}/status") as status:
-        return next(line.split(":")[1].split() for line in status if line.startswith(field + ":"))
-
-
-def memory_files(pid):
-    """Inodes of the memory files that a process has open or mapped."""
-    inodes = set()
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        try:
-            if "memfd:" in os.readlink(f"/proc/{pid}/fd/{fd}"):
-                inodes.add(os.stat(f"/proc/{pid}/fd/{fd}").st_ino)
-        except FileNotFoundError:
-            pass
-    with open(f"/proc/{pid}/maps") as maps:
-        inodes.update(int(line.split()[4]) for line in maps if "memfd:" in line)
-    return inodes
 
 
 class Impostor:
@@ -121,83 +101,33 @@ class Users(ServiceTest):
         if subprocess.run(["test", "-x", program("patient")], user=ALICE).returncode != 0:
             self.skipTest("the build tree is closed to other users")
 
-    def engine_of(self, user):
-        return next(pid for pid in self.place.engines() if status_of(pid, "Uid") == [str(user)] * 4)
-
-    def record_own(self, user):
-        recording = self.record("-n", "patient", "-i", "1", user=user, group=user, extra_groups=[]).wait_active()
-        patient = self.patient(user=user, group=user, extra_groups=[]).wait_ready()
-        patient.tell("a")
-        return recording, patient
-
-    def test_each_is_served_by_a_process_with_his_rights_and_nothing_of_others(self):
-        recordings = [self.record_own(user)[0] for user in (ALICE, MALLORY)]
-        alice, mallory = self.engine_of(ALICE), self.engine_of(MALLORY)
-        for pid, user in ((alice, ALICE), (mallory, MALLORY)):
-            self.assertEqual(status_of(pid, "Gid"), [str(user)] * 4)
-            self.assertEqual(status_of(pid, "Groups"), [])
-            for capabilities in ("CapEff", "CapPrm", "CapInh", "CapAmb"):
-                self.assertEqual(int(status_of(pid, capabilities)[0], 16), 0)
-        self.assertTrue(memory_files(alice))
-        self.assertTrue(memory_files(mallory))
-        self.assertFalse(memory_files(alice) & memory_files(mallory))
-        # Their owners may not look into them either.
-        looks = subprocess.run(["cat", f"/proc/{mallory}/maps"], user=MALLORY, capture_output=True, check=False)
-        self.assertNotEqual(looks.returncode, 0)
-        for recording in recordings:
-            recording.finish()
-            self.assertEqual(recording.exit_code, 0, recording.stderr)
-            self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
-
-    def test_another_users_killed_engine_is_only_his_loss(self):
-        recording, patient = self.record_own(ALICE)
-        other, _ = self.record_own(MALLORY)
-        os.kill(self.engine_of(MALLORY), signal.SIGKILL)
-        other.finish(stop=None)
-        self.assertEqual(other.exit_code, 1)
-        patient.tell("a")
+    def test_root_records_everybody(self):
+        recording = self.record("-n", "patient", "-i", "1").wait_active()
+        patients = [self.patient(user=user, group=user, extra_groups=[]).wait_ready() for user in (ALICE, MALLORY, 0)]
+        for patient in patients:
+            patient.tell("a")
         recording.finish()
         self.assertEqual(recording.exit_code, 0, recording.stderr)
-        self.assertEqual(recording.pprofs[0].of("kept_block")["space"], 2 * ROUND)
+        self.assertEqual({profile.pid: profile.of("kept_block")["space"] for profile in recording.pprofs},
+                         {patient.pid: ROUND for patient in patients})
 
-    def test_a_stopped_engine_holds_up_nobody_else(self):
-        mine, _ = self.record_own(MALLORY)
-        os.kill(self.engine_of(MALLORY), signal.SIGSTOP)
-        recording, _ = self.record_own(ALICE)
-        recording.finish()
-        self.assertEqual(recording.exit_code, 0, recording.stderr)
-        os.kill(self.engine_of(MALLORY), signal.SIGCONT)
-        mine.finish()
-        self.assertEqual(mine.exit_code, 0, mine.stderr)
-
-    def test_root_records_everybody_first(self):
-        roots = self.record("-n", "patient", "-i", "1").wait_active()
-        own, patient = self.record_own(ALICE)
-        # Dumps for all come to her engine behind the word that root's has the program.
-        trace = os.path.join(own.directory, "raw-trace")
-        size = os.stat(trace).st_size
-        subprocess.run([HEAP_PROFILE, "mark", "now"], env={**os.environ, **self.place.env}, check=True, capture_output=True)
-        wait_for(lambda: os.stat(trace).st_size > size, "her recording has no dump")
-        for recording in (own, roots):
-            recording.finish()
-            self.assertIn(recording.exit_code, (0, 4), recording.stderr)
-        self.assertEqual({p.pid for p in roots.pprofs}, {patient.pid})
-        self.assertEqual([dump.rejected_concurrent for dump in own.dumps_of(patient.pid)], [True])
-
-    def test_marks_of_root_reach_all_recordings(self):
-        own, patient = self.record_own(ALICE)
-        mark = [HEAP_PROFILE, "mark", "now"]
-        env = {**os.environ, **self.place.env}
-        self.assertEqual(subprocess.run(mark, env=env, check=False).returncode, 0)
-        self.assertNotEqual(subprocess.run(mark, env=env, user=MALLORY, capture_output=True, check=False).returncode, 0)
-        own.finish()
-        self.assertEqual(len(own.dumps_of(patient.pid)), 2)
+    def test_root_serves_nobody_elses_commands_and_says_what_to_do(self):
+        """Each with the environment that names root's service."""
+        with tempfile.TemporaryDirectory() as directory:
+            os.chmod(directory, 0o777)
+            for command in (["-n", "patient", "-d", "10", "-o", os.path.join(directory, "out")], ["mark", "now"]):
+                result = subprocess.run([HEAP_PROFILE, *command], env={**os.environ, **self.place.env}, user=ALICE, group=ALICE,
+                                        capture_output=True, text=True, timeout=60, check=False)
+                self.assertEqual(result.returncode, 1)
+                self.assertIn("this service records for root alone; run heap_profile as root, or without HEAPPROFD_DIRECTORY, so that "
+                              "a service of your own records your programs", result.stderr)
+            self.assertEqual(os.listdir(directory), [])
 
     def test_a_program_with_more_rights_is_not_taken_for_whoever_has_connected(self):
         """He connects, becomes su, and somebody else says Hello: its address space would be in the answer. Whoever keeps
         his rights has the answer that he asks for."""
-        for owner, file in itertools.product((0, MALLORY), ("/usr/bin/su", "/usr/bin/cat")):
-            recording = self.record("-n", "su", "--all-heaps", user=owner, group=owner, extra_groups=[]).wait_active()
+        for file in ("/usr/bin/su", "/usr/bin/cat"):
+            recording = self.record("-n", "su", "--all-heaps").wait_active()
             ours, theirs = socket.socketpair()
             pid = os.fork()
             if pid == 0:
@@ -231,6 +161,35 @@ class Users(ServiceTest):
             self.assertEqual((handshake.status_of(answer), len(given)),
                              (handshake.DECLINE, 0) if file == "/usr/bin/su" else (handshake.PROFILE, 2))
             recording.finish()
+
+
+@unittest.skipUnless(MAY_ATTACH, "needs root's rights, to be somebody else")
+class OwnServices(ServiceTest):
+    """Of an ordinary user."""
+
+    def setUp(self):
+        super().setUp()
+        if subprocess.run(["test", "-x", program("patient")], user=ALICE).returncode != 0:
+            self.skipTest("the build tree is closed to other users")
+
+    def test_a_user_records_what_is_hers(self):
+        self.place.start(user=ALICE)
+        recording = self.record("-n", "patient", "-i", "1", user=ALICE, group=ALICE, extra_groups=[]).wait_active()
+        roots, mallorys, own = (self.patient(user=user, group=user, extra_groups=[]).wait_ready() for user in (0, MALLORY, ALICE))
+        for patient in (roots, mallorys, own):
+            patient.tell("a")
+        recording.finish()
+        self.assertEqual(recording.exit_code, 0, recording.stderr)
+        self.assertEqual([profile.pid for profile in recording.pprofs], [own.pid])
+
+    def test_her_heap_profile_starts_one(self):
+        os.chown(self.place.directory, ALICE, ALICE)
+        recording = self.record("-n", "patient", "-i", "1", user=ALICE, group=ALICE, extra_groups=[]).wait_active()
+        patient = self.patient(user=ALICE, group=ALICE, extra_groups=[]).wait_ready()
+        patient.tell("a")
+        recording.finish()
+        self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
+        wait_for(lambda: not os.path.exists(os.path.join(self.place.directory, "socket")), "the service stays")
 
 
 # What makes somebody user 0 without root's rights.
@@ -288,7 +247,7 @@ class RootWithoutRights(ServiceTest):
             self.assertEqual(self.run_as(become, "mark", "now").returncode, 1)
 
         self.for_each(check)
-        self.assertEqual(self.place.engines(), [self.place.service.pid])
+        self.assertEqual(self.place.parts(), {self.place.service.pid})
 
     def test_it_records_what_it_starts_itself(self):
         self.for_each(lambda become: self.check_out(
@@ -327,8 +286,7 @@ class RootWithoutRights(ServiceTest):
 class Finishers(ServiceTest):
     def test_what_nobody_reads_does_not_keep_the_service(self):
         """A recording's owner leaves its standard error unread, in a pipe that is full."""
-        os.chmod(self.place.directory, 0o755)
-        self.place.start()
+        self.place.start(user=MALLORY)
         read_end, write_end = full_pipe()
         with tempfile.TemporaryDirectory() as directory:
             os.chown(directory, MALLORY, MALLORY)

@@ -1,7 +1,6 @@
 """What --idle-allocations tells of a program of which it is known what it touches, on a kernel that tracks idle pages
 (tools/test_idle). Runs in a machine of its own."""
 
-import contextlib
 import json
 import os
 import pathlib
@@ -164,33 +163,6 @@ class Rights(unittest.TestCase):
         self.assertIn("no right to use /sys/kernel/mm/page_idle/bitmap (Permission denied); record as root", recording.stderr)
         self.assertNotIn("not touched in the last", recording.stderr)
         self.assertNotIn("idle_bytes", recording.figures)
-
-    def test_a_service_of_root_does_not_lend_its_rights(self):
-        with contextlib.ExitStack() as stack:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(dir="/run"))
-            os.chmod(directory, 0o755)
-
-            def start(*command, **options):
-                process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options))
-                stack.callback(process.kill)
-                return process
-
-            start(BUILD / "src/cli/heapprofd", "--directory", f"{directory}/heapprofd")
-            of_root, of_nobody = start(PROGRAM, "100"), start(PROGRAM, "100", user=NOBODY, group=NOBODY)
-            answers = {}
-            for program in (of_root, of_nobody):
-                program.stdout.readline()
-                folder = stack.enter_context(tempfile.TemporaryDirectory())
-                os.chmod(folder, 0o777)
-                answers[program] = subprocess.run(
-                    [HEAP_PROFILE, "--no-report", "--idle-allocations", "-d", "4000", "-o", f"{folder}/out", "-p", str(program.pid)],
-                    capture_output=True, text=True, timeout=END_S, check=False, user=NOBODY, group=NOBODY,
-                    env=dict(os.environ, HEAPPROFD_DIRECTORY=f"{directory}/heapprofd"))
-                print(answers[program].stderr)
-                self.assertNotIn("not touched in the last", answers[program].stderr)
-            self.assertIn("cannot attach", answers[of_root].stderr)
-            self.assertNotEqual(answers[of_root].returncode, 0)
-            self.assertIn("cannot track idle memory: no right to use", answers[of_nobody].stderr)
 
 
 if __name__ == "__main__":

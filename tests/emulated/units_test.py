@@ -181,24 +181,20 @@ class OfEverybody(UnitsTest):
         worker.pid = int(output_of("systemctl", "show", "-p", "MainPID", "--value", name))
         self.assert_records("-p", str(worker.pid), workers=[worker])
 
-    def test_a_user_records_what_is_hers_in_an_engine_of_the_service(self):
+    def test_a_program_of_a_user_that_lies_dormant_is_woken(self):
+        worker = self.worker(**AS_ALICE, env={"LD_PRELOAD": PRELOAD})
+        worker.keep()
+        self.assert_records("-n", "worker", workers=[worker])
+
+    def test_a_user_beside_it_records_what_is_hers_by_a_service_of_her_own(self):
         hers, roots = self.worker(**AS_ALICE), self.worker()
         recording = Recording("-n", "worker", **AS_ALICE)
-        engines = [pid for pid in pathlib.Path(CGROUP, "cgroup.procs").read_text().split() if pathlib.Path("/proc", pid).owner() == ALICE or
-                   f"Uid:\t{pathlib.Path('/home', ALICE).stat().st_uid}\t" in pathlib.Path("/proc", pid, "status").read_text()]
-        self.assertTrue(engines)
         late = self.worker(**AS_ALICE, env={"LD_PRELOAD": PRELOAD})
         for worker in (hers, roots, late):
             worker.keep()
         self.assertEqual(recording.stop(), 0, recording.said)
         self.assertEqual(recording.pids, {hers.pid, late.pid}, recording.said)
         self.assertIn("Perl_", recording.callers())
-
-    def test_a_program_of_hers_that_lies_dormant_is_woken(self):
-        worker = self.worker(**AS_ALICE, env={"LD_PRELOAD": PRELOAD})
-        worker.keep()
-        self.assert_records("-p", str(worker.pid), workers=[worker], **AS_ALICE)
-        self.assert_records("-n", "worker", workers=[worker])  # it has not noticed yet that the first one is over
 
     def test_events_of_the_kernel(self):
         config = "/tmp/events.config"
@@ -218,17 +214,17 @@ class Life(UnitsTest):
 
     def assert_survived(self, act):
         """What was recorded is kept, programs go on, and are recorded again by what comes next."""
-        roots, hers = self.worker(), self.worker(**AS_ALICE)
-        recordings = [Recording("-p", str(roots.pid)), Recording("-p", str(hers.pid), **AS_ALICE)]
-        for worker in (roots, hers):
+        workers = [self.worker(), self.worker(**AS_ALICE)]
+        recordings = [Recording("-p", str(worker.pid)) for worker in workers]
+        for worker in workers:
             worker.keep()
         act()
         codes = [recording.wait() for recording in recordings]
-        for worker in (roots, hers):
+        for worker in workers:
             self.assertEqual(worker.keep(), "kept\n")
         output_of("systemctl", "start", SOCKET)
-        self.assert_records("-p", str(roots.pid), workers=[roots])
-        self.assert_records("-p", str(hers.pid), workers=[hers], **AS_ALICE)
+        for worker in workers:
+            self.assert_records("-p", str(worker.pid), workers=[worker])
         return codes, recordings
 
     def assert_ended_in_order(self, act):

@@ -39,16 +39,8 @@ def memory_kib(pid, field):
         return int(next(line for line in status if line.startswith(field + ":")).split()[1])
 
 
-def engine_of(place):
-    """The process that records, beside the one that gives execs their permission."""
-    def name(pid):
-        with open(f"/proc/{pid}/comm") as comm:
-            return comm.read().strip()
-    return next(pid for pid in place.engines() if name(pid) != "heapprofd-gate")
-
-
 def descriptors(place):
-    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in place.engines())
+    return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in place.parts())
 
 
 def crowd(processes, calls, verdict):
@@ -60,7 +52,7 @@ def crowd(processes, calls, verdict):
                                     stdout=subprocess.PIPE, text=True)
                    for _ in range(processes)]
         slowest = max(float(process.communicate(timeout=service_run.DEADLINE_S)[0]) for process in running)
-        peak = memory_kib(engine_of(place), "VmHWM")
+        peak = memory_kib(place.service.pid, "VmHWM")
         recording.finish()
     verdict.check(f"crowd: {recording.stderr}", recording.exit_code == 0)
     verdict.check("crowd: a program failed", not any(process.returncode for process in running))
@@ -250,7 +242,7 @@ def starved_engines(steps, verdict):
         extra_kib = 16384 * step // steps
         with Place().start() as place, contextlib.ExitStack() as at_end:
             recording = Recording(place, ["-n", PATIENT, "-i", "1", "--no-report"]).wait_active()
-            engine = engine_of(place)
+            engine = place.service.pid
             limit = (memory_kib(engine, "VmData") + extra_kib) << 10
             resource.prlimit(engine, resource.RLIMIT_DATA, (limit, limit))
             patients = [Patient(place, [PATIENT], executable=program("patient")) for _ in range(8)]

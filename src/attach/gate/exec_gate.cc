@@ -130,8 +130,8 @@ ExecGate::~ExecGate() {
     SleepNs(kLookAgainNs);
 }
 
-uint64_t ExecGate::Ask(uid_t owner) {
-  askers_.push_back({.ticket = ++last_ticket_, .owner = owner});
+uint64_t ExecGate::Ask() {
+  askers_.push_back({.ticket = ++last_ticket_});
   return last_ticket_;
 }
 
@@ -154,8 +154,8 @@ int ExecGate::MillisecondsToNext() const {
   return killed_.empty() ? -1 : 200 * kSoonMs;
 }
 
-Result<GateEnds> ExecGate::AddWatcher(uid_t owner) {
-  const uint64_t ticket = Ask(owner);
+Result<GateEnds> ExecGate::AddWatcher(const std::function<void()>& between) {
+  const uint64_t ticket = Ask();
   while (true) {
     for (Answer& answer : Turn()) {
       if (answer.ticket == ticket)
@@ -163,6 +163,7 @@ Result<GateEnds> ExecGate::AddWatcher(uid_t owner) {
     }
     pollfd readable{.fd = fd(), .events = POLLIN, .revents = 0};
     poll(&readable, 1, kSoonMs);
+    between();
   }
 }
 
@@ -282,7 +283,7 @@ bool ExecGate::TellGate(Asker& asker, int mounts) {
     AnswerAll(CannotWatch(errno));
     return false;
   }
-  const GateRequest request{.ticket = asker.ticket, .owner = asker.owner, .unused = 0};
+  const GateRequest request{.ticket = asker.ticket};
   const std::string_view bytes(reinterpret_cast<const char*>(&request), sizeof(request));
   if (!SendWithFds(control_.get(), bytes, {gates.socket.get(), gates.pipe.get(), mounts}))
     return false;

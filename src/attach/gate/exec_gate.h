@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "attach/gate/gate_link.h"
@@ -34,10 +35,10 @@ class ExecGate {
   ExecGate(const ExecGate&) = delete;
   ExecGate& operator=(const ExecGate&) = delete;
 
-  // Asks for a connection for somebody who watches for programs of `owner`, all users'
-  // when that is root. Starts the process when there is none (any more). Gives a ticket,
-  // which the answer carries; none is 0.
-  uint64_t Ask(uid_t owner);
+  // Asks for a connection for a recording that watches for programs of all users. Starts
+  // the process when there is none (any more). Gives a ticket, which the answer carries;
+  // none is 0.
+  uint64_t Ask();
 
   // Readable when the next turn is due; -1: never.
   int fd() const { return control_.get(); }
@@ -48,15 +49,14 @@ class ExecGate {
   // Milliseconds until the next turn is due; -1: no need.
   int MillisecondsToNext() const;
 
-  // For whoever has nothing else to do meanwhile: asks, and waits for the answer.
-  Result<GateEnds> AddWatcher(uid_t owner);
+  // Asks, and waits for the answer. `between`: called now and then meanwhile.
+  Result<GateEnds> AddWatcher(const std::function<void()>& between = [] {});
 
  private:
   enum class State : uint8_t { kNone, kStarting, kServing };
 
   struct Asker {
     uint64_t ticket;
-    uid_t owner;
     int gates = 0;       // that have ended since it asked
     GateEnds ends = {};  // valid: the gate has been told
   };

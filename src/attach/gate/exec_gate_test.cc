@@ -39,7 +39,7 @@ std::vector<pid_t> ChildrenNamed(const std::string& name) {
 class ExecGateTest : public testing::Test {
  protected:
   void SetUp() override {
-    const Result<GateEnds> ends = gate_.AddWatcher(getuid());
+    const Result<GateEnds> ends = gate_.AddWatcher();
     if (!ends.ok())
       GTEST_SKIP() << ends.status().message();
   }
@@ -79,7 +79,7 @@ class ExecGateTest : public testing::Test {
   // Most are over too soon for that. 0: all were.
   pid_t StopScan(uint64_t deadline_ns) {
     while (MonotonicNs() < deadline_ns) {
-      gate_.Ask(getuid());
+      gate_.Ask();
       for (size_t answers = 0; answers == 0 && MonotonicNs() < deadline_ns;
            answers = gate_.Turn().size()) {
         for (const pid_t scan : ChildrenNamed("heapprofd-scan")) {
@@ -102,15 +102,15 @@ class ExecGateTest : public testing::Test {
 };
 
 TEST_F(ExecGateTest, OneGateIsForAll) {
-  EXPECT_TRUE(Begin(gate_.AddWatcher(getuid())).ok());
-  EXPECT_TRUE(Begin(gate_.AddWatcher(getuid())).ok());
+  EXPECT_TRUE(Begin(gate_.AddWatcher()).ok());
+  EXPECT_TRUE(Begin(gate_.AddWatcher()).ok());
   EXPECT_EQ(ChildrenNamed("heapprofd-gate").size(), 1u);
 }
 
 TEST_F(ExecGateTest, AGateThatIsStoppedIsReplacedWhileSomebodyAsks) {
-  const Result<GateEnds> watcher = gate_.AddWatcher(getuid());
+  const Result<GateEnds> watcher = gate_.AddWatcher();
   const pid_t stopped = SignalGate(SIGSTOP);
-  const Status status = Begin(gate_.AddWatcher(getuid()));
+  const Status status = Begin(gate_.AddWatcher());
   EXPECT_TRUE(status.ok()) << status.message();
   const std::vector<pid_t> gates = ChildrenNamed("heapprofd-gate");
   ASSERT_FALSE(gates.empty());
@@ -119,21 +119,20 @@ TEST_F(ExecGateTest, AGateThatIsStoppedIsReplacedWhileSomebodyAsks) {
 
 TEST_F(ExecGateTest, AGateThatIsStoppedWhileNobodyWatchesIsReplaced) {
   SignalGate(SIGSTOP);
-  const Status status = Begin(gate_.AddWatcher(getuid()));
+  const Status status = Begin(gate_.AddWatcher());
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
 TEST_F(ExecGateTest, AGateThatWasKilledIsReplaced) {
   SignalGate(SIGKILL);
-  const Status status = Begin(gate_.AddWatcher(getuid()));
+  const Status status = Begin(gate_.AddWatcher());
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
 TEST_F(ExecGateTest, ThoseWhoAskAtOnceShareOneLookForFileSystems) {
   while (!ChildrenNamed("heapprofd-scan").empty())
     gate_.Turn();
-  const std::set<uint64_t> asked = {gate_.Ask(getuid()), gate_.Ask(getuid()),
-                                    gate_.Ask(getuid())};
+  const std::set<uint64_t> asked = {gate_.Ask(), gate_.Ask(), gate_.Ask()};
   std::vector<ExecGate::Answer> early = gate_.Turn();
   EXPECT_TRUE(early.empty());
   EXPECT_LE(ChildrenNamed("heapprofd-scan").size(), 1u);
@@ -141,7 +140,7 @@ TEST_F(ExecGateTest, ThoseWhoAskAtOnceShareOneLookForFileSystems) {
 }
 
 TEST_F(ExecGateTest, WhoWasToldByAGateThatEndsIsToldByTheNext) {
-  const std::set<uint64_t> asked = {gate_.Ask(getuid()), gate_.Ask(getuid())};
+  const std::set<uint64_t> asked = {gate_.Ask(), gate_.Ask()};
   SignalGate(SIGSTOP);
   EXPECT_EQ(Await(2), asked);
 }
@@ -151,7 +150,7 @@ TEST_F(ExecGateTest, ALookForFileSystemsThatHangsHoldsUpNobodyForLongAndIsEnded)
   const uint64_t deadline_ns = MonotonicNs() + kDeadlineNs;
   const pid_t hanging = StopScan(deadline_ns);
   ASSERT_NE(hanging, 0);
-  const uint64_t ticket = gate_.Ask(getuid());
+  const uint64_t ticket = gate_.Ask();
   while (!Await(1).contains(ticket) && MonotonicNs() < deadline_ns) {
   }
   EXPECT_LT(MonotonicNs(), deadline_ns);
@@ -162,7 +161,7 @@ TEST_F(ExecGateTest, ALookForFileSystemsThatHangsHoldsUpNobodyForLongAndIsEnded)
 
 // The gate would have to close it, and wait for whoever serves its file.
 TEST_F(ExecGateTest, NobodyWhoWatchesCanSendItADescriptor) {
-  const Result<GateEnds> watcher = gate_.AddWatcher(getuid());
+  const Result<GateEnds> watcher = gate_.AddWatcher();
   ASSERT_TRUE(watcher.ok()) << watcher.status().message();
   EXPECT_FALSE(SendWithFds(watcher.value().socket.get(), "x", {STDERR_FILENO}));
   EXPECT_EQ(errno, EPIPE);

@@ -137,9 +137,8 @@ void Gate::Answer(ScopedFd file, pid_t tid) {
     if (!who &&
         !(who = StatusIds(ReadProcFile(ProcPath(tid, "status"), kStatusSize), "Uid")))
       break;  // it is gone
-    const bool is_his = watcher->owner == 0 || AreAll(*who, watcher->owner);
     // One exec opens several files: a script, its interpreter, a loader.
-    if (!is_his || held_.IsHeldFor(watcher.get(), tid))
+    if (held_.IsHeldFor(watcher.get(), tid))
       continue;
     const bool is_told =
         file.valid()
@@ -173,30 +172,23 @@ bool Gate::HearOwner() {
   if (packet.bytes.size() != sizeof(request) || packet.fds.size() != 3)
     return !packet.is_end;
   memcpy(&request, packet.bytes.data(), sizeof(request));
-  AddWatcher(request, std::move(packet.fds));
+  AddWatcher(std::move(packet.fds));
   const GateReply reply{.ticket = request.ticket, .error = 0, .unused = 0};
   return send(control_.get(), &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
          errno == EAGAIN;
 }
 
-void Gate::AddWatcher(const GateRequest& request, std::vector<ScopedFd> fds) {
-  const uid_t owner = request.owner;
-  const auto same = std::count_if(watchers_.begin(), watchers_.end(),
-                                  [owner](const auto& w) { return w->owner == owner; });
-  if (watchers_.size() >= kMaxWatchers ||
-      (owner != 0 && static_cast<size_t>(same) >= kMaxWatchers / HeldExecs::kUserShare))
+void Gate::AddWatcher(std::vector<ScopedFd> fds) {
+  if (watchers_.size() >= kMaxWatchers)
     return Refuse(fds[0].get(),
-                  "cannot watch for new processes: too many recordings by name run "
-                  "already; stop one");
+                  "cannot watch for new processes: " + std::to_string(kMaxWatchers) +
+                      " recordings by name run already; stop one");
   auto watcher = std::make_unique<Watcher>();
   watcher->socket = std::move(fds[0]);
   watcher->pipe = std::move(fds[1]);
   watcher->mounts = std::move(fds[2]);
   watcher->mounts_until_ns = MonotonicNs() + kMaxScanNs;
-  watcher->owner = owner;
-  const auto behind_roots = std::find_if(watchers_.begin(), watchers_.end(),
-                                         [](const auto& w) { return w->owner != 0; });
-  watchers_.insert(owner == 0 ? behind_roots : watchers_.end(), std::move(watcher));
+  watchers_.push_back(std::move(watcher));
 }
 
 bool Gate::Serve(Watcher& watcher, const pollfd* fds) {
@@ -238,15 +230,6 @@ bool Gate::TakeNames(Watcher& watcher, std::string_view bytes) {
   std::optional<ExecNames> names = ExecNames::Decode(bytes);
   if (!names)
     return false;
-  size_t of_user = names->count();
-  for (const std::unique_ptr<Watcher>& other : watchers_)
-    of_user += other->owner == watcher.owner ? other->names.count() : size_t{0};
-  if (watcher.owner != 0 && of_user > kMaxNamesOfUser) {
-    Refuse(watcher.socket.get(),
-           "cannot watch for new processes: the recordings of this user wait for too "
-           "many names already; stop one");
-    return false;
-  }
   watcher.names = std::move(*names);
   watcher.has_names = true;
   return true;

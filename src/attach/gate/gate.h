@@ -22,7 +22,6 @@ namespace heapprofd {
 class Gate {
  public:
   static constexpr size_t kMaxWatchers = 256;
-  static constexpr size_t kMaxNamesOfUser = 4 * ExecNames::kMaxCount;
 
   // Has a file system watched, by a path in it; all of them no longer when it is null.
   // False: errno says why.
@@ -48,7 +47,6 @@ class Gate {
     std::string unread;  // of his next message
     ScopedFd mounts;     // invalid: all have been marked
     uint64_t mounts_until_ns = 0;
-    uid_t owner = 0;
     ExecNames names;
     bool has_names = false;
     bool is_ready = false;
@@ -65,7 +63,7 @@ class Gate {
   int WaitMs(int max_wait_ms) const;
 
   bool HearOwner();
-  void AddWatcher(const GateRequest& request, std::vector<ScopedFd> fds);
+  void AddWatcher(std::vector<ScopedFd> fds);
   // False: the watcher is to go.
   bool Serve(Watcher& watcher, const pollfd* fds);
   bool Hear(Watcher& watcher);
@@ -82,8 +80,8 @@ class Gate {
   Mark mark_;
   size_t marks_ = 0;
   int mark_error_ = 0;
-  std::vector<std::unique_ptr<Watcher>> watchers_;  // root's first
-  HeldExecs held_;                                  // for them
+  std::vector<std::unique_ptr<Watcher>> watchers_;
+  HeldExecs held_;  // for them
   std::vector<char> buffer_;
   std::vector<pollfd> fds_;
 };

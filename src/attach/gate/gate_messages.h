@@ -25,8 +25,6 @@ inline constexpr std::string_view kMountsLeftOut = "-";
 // pipe, and the socket that mounts come from (mount_scan.h), which several may share.
 struct GateRequest {
   uint64_t ticket;
-  uint32_t owner;
-  uint32_t unused;
 };
 
 // The gate's answer to that. The first one, without a request, is about its start.

@@ -22,7 +22,6 @@ namespace heapprofd {
 namespace {
 
 constexpr char kProgram[] = "/proc/self/exe";
-constexpr uid_t kNobody = 65534;
 
 struct Pair {
   Pair() {
@@ -64,15 +63,13 @@ class GateTest : public testing::Test {
               }) {}
 
   // Says nothing yet.
-  GateEnds AddSilent(uid_t owner,
-                     bool are_mounts_left_out = false,
-                     bool has_mounts = true) {
+  GateEnds AddSilent(bool are_mounts_left_out = false, bool has_mounts = true) {
     GateEnds watchers;
     GateEnds gates;
     EXPECT_TRUE(OpenGateEnds(&watchers, &gates));
     Pair mounts;
     const ScopedFd place(open("/", O_PATH | O_CLOEXEC));
-    const GateRequest request{.ticket = ++last_ticket_, .owner = owner, .unused = 0};
+    const GateRequest request{.ticket = ++last_ticket_};
     EXPECT_TRUE(SendWithFds(
         control_.ours.get(),
         std::string_view(reinterpret_cast<const char*>(&request), sizeof(request)),
@@ -113,9 +110,9 @@ class GateTest : public testing::Test {
     return link;
   }
 
-  GateLink Add(uid_t owner, const ExecNames& names = AnyName()) {
+  GateLink Add(const ExecNames& names = AnyName()) {
     std::string note;
-    GateLink link = Begin(AddSilent(owner), names, &note);
+    GateLink link = Begin(AddSilent(), names, &note);
     EXPECT_EQ(note, "");
     return link;
   }
@@ -159,21 +156,21 @@ class GateTest : public testing::Test {
 
 TEST_F(GateTest, MountsThatWereLeftOutAreTold) {
   std::string note;
-  Begin(AddSilent(0, /*are_mounts_left_out=*/true), AnyName(), &note);
+  Begin(AddSilent(/*are_mounts_left_out=*/true), AnyName(), &note);
   EXPECT_TRUE(note.starts_with("cannot watch all file systems")) << note;
 }
 
 TEST_F(GateTest, WhatNobodyWaitsForHasItsLeaveAtOnce) {
   ExecNames names;
   names.AddName("another");
-  GateLink link = Add(getuid(), names);
+  GateLink link = Add(names);
   const int file = Execute(getpid());
   EXPECT_EQ(Allowed(), file);
   EXPECT_FALSE(link.Receive());
 }
 
 TEST_F(GateTest, AProgramWaitsForTheOneWhoWatches) {
-  GateLink link = Add(getuid());
+  GateLink link = Add();
   const int file = Execute(getpid());
   EXPECT_EQ(Allowed(), -1);
   const std::optional<GateLink::News> news = link.Receive();
@@ -191,7 +188,7 @@ TEST_F(GateTest, AProgramWaitsForTheOneWhoWatches) {
 }
 
 TEST_F(GateTest, AllowingIsNotBeingDone) {
-  GateLink link = Add(getuid());
+  GateLink link = Add();
   const int file = Execute(getpid());
   const std::optional<GateLink::News> news = link.Receive();
   ASSERT_TRUE(news);
@@ -204,7 +201,7 @@ TEST_F(GateTest, AllowingIsNotBeingDone) {
 }
 
 TEST_F(GateTest, AWatcherThatNeverAnswersHoldsAProgramForATimeOnly) {
-  const GateLink link = Add(getuid());
+  const GateLink link = Add();
   const int file = Execute(getpid());
   const uint64_t held_ns = MonotonicNs();
   int allowed = -1;
@@ -217,7 +214,7 @@ TEST_F(GateTest, AWatcherThatNeverAnswersHoldsAProgramForATimeOnly) {
 TEST_F(GateTest, TheEndOfAWatcherIsTheEndOfTheWaiting) {
   int file = -1;
   {
-    const GateLink link = Add(getuid());
+    const GateLink link = Add();
     EXPECT_EQ(marks_, 1);
     file = Execute(getpid());
   }
@@ -226,16 +223,9 @@ TEST_F(GateTest, TheEndOfAWatcherIsTheEndOfTheWaiting) {
   EXPECT_EQ(marks_, 0);  // nobody watches
 }
 
-TEST_F(GateTest, AUserSeesHisOwnProgramsOnly) {
-  GateLink link = Add(kNobody);
-  const int file = Execute(getpid());
-  EXPECT_EQ(Allowed(), file);
-  EXPECT_FALSE(link.Receive());
-}
-
 TEST_F(GateTest, OneOfTwoWatchersGetsAProgramAndTheOtherIsTold) {
-  GateLink first = Add(getuid());
-  GateLink second = Add(getuid());
+  GateLink first = Add();
+  GateLink second = Add();
   Execute(getpid());
   const std::optional<GateLink::News> got = first.Receive();
   const std::optional<GateLink::News> told = second.Receive();
@@ -246,7 +236,7 @@ TEST_F(GateTest, OneOfTwoWatchersGetsAProgramAndTheOtherIsTold) {
 }
 
 TEST_F(GateTest, WhoeverDoesNotReadIsToldHowManyHeHasMissed) {
-  GateLink link = Add(0);
+  GateLink link = Add();
   constexpr int kMany = 600;
   int told = 0;
   uint64_t missed = 0;
@@ -277,16 +267,16 @@ TEST_F(GateTest, GarbageEndsTheConnectionOfItsSender) {
                                      Sized(std::string("1zname\0", 7)), Sized("1nname"),
                                      std::string("\377\377\377\377"),
                                      Sized(std::string(ExecNames::kMaxBytes + 1, '1'))}) {
-    const GateEnds ends = AddSilent(getuid());
+    const GateEnds ends = AddSilent();
     ASSERT_TRUE(Say(ends, garbage));
     Turn();
     EXPECT_FALSE(gate_.is_watching()) << garbage.substr(0, 10);
   }
-  const GateEnds ends = AddSilent(getuid());
+  const GateEnds ends = AddSilent();
   ASSERT_TRUE(Say(ends, Sized(AnyName().Encode())));
   Turn();
   const int file = Execute(getpid());
-  GateLink link = Add(getuid());
+  GateLink link = Add();
   ASSERT_TRUE(Say(ends, std::string(sizeof(GateAnswer) * 20, 'x')));
   for (int i = 0; i < 3; ++i)
     Turn();
@@ -295,7 +285,7 @@ TEST_F(GateTest, GarbageEndsTheConnectionOfItsSender) {
 }
 
 TEST_F(GateTest, WhatComesInPiecesIsUnderstood) {
-  const GateEnds ends = AddSilent(getuid());
+  const GateEnds ends = AddSilent();
   for (const char byte : Sized(AnyName().Encode())) {
     ASSERT_TRUE(Say(ends, std::string(1, byte)));
     Turn();
@@ -305,7 +295,7 @@ TEST_F(GateTest, WhatComesInPiecesIsUnderstood) {
 }
 
 TEST_F(GateTest, AFloodOfAnswersEndsTheConnectionOfItsSender) {
-  GateLink link = Add(getuid());
+  GateLink link = Add();
   for (int i = 0; i < 1000; ++i) {
     link.Allow(12345, 0);
     Turn();
@@ -314,10 +304,10 @@ TEST_F(GateTest, AFloodOfAnswersEndsTheConnectionOfItsSender) {
 }
 
 TEST_F(GateTest, AnswersForTheProgramsOfOthersDoNothing) {
-  GateLink first = Add(getuid());
+  GateLink first = Add();
   ExecNames names;
   names.AddName("another");
-  GateLink second = Add(getuid(), names);
+  GateLink second = Add(names);
   Execute(getpid());
   const std::optional<GateLink::News> news = first.Receive();
   ASSERT_TRUE(news);
@@ -326,32 +316,21 @@ TEST_F(GateTest, AnswersForTheProgramsOfOthersDoNothing) {
   EXPECT_EQ(Allowed(), -1);
 }
 
-TEST_F(GateTest, OneUserGetsAShareOfTheWatchersOnly) {
+TEST_F(GateTest, TheNumberOfWatchersIsLimited) {
   std::vector<GateEnds> watchers;
-  for (size_t i = 0; i < Gate::kMaxWatchers; ++i)
-    watchers.push_back(AddSilent(kNobody));
+  for (size_t i = 0; i <= Gate::kMaxWatchers; ++i)
+    watchers.push_back(AddSilent());
   GateLink last(std::move(watchers.back()));
   const std::optional<GateLink::News> news = last.Receive();
   ASSERT_TRUE(news);
   EXPECT_EQ(news->message.news, GateNews::kRefused);
-  EXPECT_NE(news->text.find("too many recordings"), std::string::npos);
-  Add(0);  // there is room for others
-}
-
-TEST_F(GateTest, NamesOfOneUserHaveABound) {
-  ExecNames many;
-  for (size_t i = 0; i < ExecNames::kMaxCount; ++i)
-    many.AddName("n" + std::to_string(i));
-  std::vector<GateLink> watchers;
-  for (size_t names = 0; names < Gate::kMaxNamesOfUser; names += many.count())
-    watchers.push_back(Add(kNobody, many));
-  EXPECT_EQ(Refusal(AddSilent(kNobody), AnyName()),
-            "cannot watch for new processes: the recordings of this user wait for too "
-            "many names already; stop one");
+  EXPECT_EQ(news->text,
+            "cannot watch for new processes: 256 recordings by name run already; stop "
+            "one");
 }
 
 TEST_F(GateTest, WithoutAFileSystemNothingIsWatched) {
-  EXPECT_EQ(Refusal(AddSilent(0, false, /*has_mounts=*/false), AnyName()),
+  EXPECT_EQ(Refusal(AddSilent(false, /*has_mounts=*/false), AnyName()),
             "cannot watch any file system for new processes: none of those that were "
             "found is local; attach to programs with -p once they run");
 }

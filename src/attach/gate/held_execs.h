@@ -21,7 +21,7 @@ void Permit(int group, int file);
 class HeldExecs {
  public:
   static constexpr size_t kMax = 256;
-  static constexpr size_t kUserShare = 4;  // of watchers, too: to one user but root 1/4
+  static constexpr size_t kUserShare = 4;  // one user other than root has 1/4
 
   // Whoever is to say when a thread may go on; only compared.
   using Holder = const void*;

@@ -1,7 +1,6 @@
 #include "cli/record/recording_service.h"
 
 #include <fcntl.h>
-#include <sys/prctl.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,14 +13,15 @@
 #include "cli/record/live_view.h"
 #include "cli/record/signals.h"
 #include "cli/results/finish.h"
-#include "service/desk_door.h"
-#include "service/own_door.h"
+#include "service/door.h"
 #include "service/service.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr uint64_t kFinishNs = 20'000'000'000;  // when we are told to end
+constexpr uint64_t kFirstNs = 10'000'000'000;   // for the first recording to come
+constexpr int kLookIfIdleMs = 100;
 
 class RecordingService {
  public:
@@ -30,14 +30,13 @@ class RecordingService {
 
   Service& service() { return service_; }
 
-  bool is_told_to_stop() const { return is_told_to_stop_ || service_.is_told_to_leave(); }
+  bool is_told_to_stop() const { return is_told_to_stop_; }
 
-  // `takes_dumps`: SIGUSR1 is for us.
-  void Turn(int max_wait_ms, bool takes_dumps) {
+  void Turn(int max_wait_ms) {
     service_.Poll(max_wait_ms, signals_.fd());
     while (const std::optional<signalfd_siginfo> info = signals_.Next()) {
       const int signal = static_cast<int>(info->ssi_signo);
-      if (signal == SIGUSR1 && takes_dumps)
+      if (signal == SIGUSR1)
         service_.Dump("");
       is_told_to_stop_ |= signal != SIGUSR1 && signal != SIGCHLD;
     }
@@ -99,33 +98,22 @@ class RecordingService {
 
 }  // namespace
 
-int RunOwnService(std::unique_ptr<RuntimeDirectory> directory,
-                  ScopedFd listener,
-                  bool exit_when_idle) {
-  Result<std::unique_ptr<Door>> door =
-      OwnDoor::Open(directory.get(), std::move(listener));
+int RunService(std::unique_ptr<RuntimeDirectory> directory,
+               ScopedFd listener,
+               bool exit_when_idle) {
+  Result<std::unique_ptr<Door>> door = Door::Open(directory.get(), std::move(listener));
   if (!door.ok()) {
     Print(stderr, "heapprofd: %s\n", door.status().message().c_str());
     return kExitFailure;
   }
   RecordingService run(std::move(door).value(), directory->path());
-  const IdleExit idle_exit(exit_when_idle);
-  while (!run.is_told_to_stop() &&
-         !idle_exit.IsTime(run.service().started(), run.service().is_idle()))
-    run.Turn(idle_exit.max_wait_ms(), /*takes_dumps=*/true);
-  return run.End();
-}
-
-int RunEngine(Link link, const std::string& place) {
-  prctl(PR_SET_NAME, "heapprofd-user");  // killall heapprofd is for the front desk
-  auto door = std::make_unique<DeskDoor>(std::move(link));
-  DeskDoor& desk = *door;
-  RecordingService run(std::move(door), place);
-  while (!run.is_told_to_stop() && !desk.may_leave()) {
-    run.Turn(-1, /*takes_dumps=*/false);
-    if (run.service().is_idle())
-      desk.SayIdle();
-  }
+  const uint64_t patience_end_ns = MonotonicNs() + kFirstNs;
+  const auto is_over = [&run, patience_end_ns] {
+    return run.service().is_idle() &&
+           (run.service().started() > 0 || MonotonicNs() > patience_end_ns);
+  };
+  while (!run.is_told_to_stop() && !(exit_when_idle && is_over()))
+    run.Turn(exit_when_idle ? kLookIfIdleMs : -1);
   return run.End();
 }
 

@@ -41,11 +41,8 @@ constexpr char kServiceName[] = "heapprofd";
 
 // kNotFound: there is none.
 Result<ControlChannel> ConnectToService() {
-  for (const std::string& directory : ServiceDirectories()) {
-    Result<ControlChannel> channel = ControlChannel::Connect(directory + kSocketName);
-    if (channel.ok() || channel.status().code() != StatusCode::kNotFound)
-      return channel;
-  }
+  if (const std::string directory = ServiceDirectory(); !directory.empty())
+    return ControlChannel::Connect(directory + kSocketName);
   return Status(StatusCode::kNotFound, "no heapprofd runs");
 }
 
@@ -404,7 +401,7 @@ std::vector<std::string> RecordingSockets() {
       return {path};
   }
   std::vector<std::string> paths;
-  for (const std::string& directory : ServiceDirectories())
+  if (const std::string directory = ServiceDirectory(); !directory.empty())
     paths.push_back(directory + kSocketName);
   if (getenv(kDirectoryVariable) != nullptr)
     return paths;

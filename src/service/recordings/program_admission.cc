@@ -59,43 +59,27 @@ Session* SessionFor(const Sessions& sessions,
 
 }  // namespace
 
-Reply AdmitProgramTo(const Sessions& sessions, Visitor& visitor) {
+void AdmitProgramTo(const Sessions& sessions, Visitor visitor) {
   Hello hello{};
   const pid_t pid = visitor.pid;
-  if (recv(visitor.connection.get(), &hello, sizeof(hello), MSG_PEEK | MSG_DONTWAIT) !=
+  if (recv(visitor.connection.get(), &hello, sizeof(hello), MSG_DONTWAIT) !=
           static_cast<ssize_t>(sizeof(hello)) ||
-      hello.version != kWireVersion ||
-      !HasRightsOf(pid, visitor.rights.user, visitor.rights.group) ||
-      std::ranges::any_of(sessions, [pid](const Session* session) {
-        return IsFullySeen(*session, pid);
-      })) {
-    Decline(visitor);
-    return Reply::kSentAway;
-  }
+      hello.version != kWireVersion || !HasRightsOf(pid, visitor.user, visitor.group) ||
+      std::ranges::any_of(
+          sessions, [pid](const Session* session) { return IsFullySeen(*session, pid); }))
+    return Decline(visitor);
   EndTargetsOf(sessions, pid);
   Session* session = SessionFor(sessions, DescribeProcess(pid), hello.origin);
-  if (session == nullptr)
-    return Reply::kUnwanted;
-  recv(visitor.connection.get(), &hello, sizeof(hello), MSG_DONTWAIT);
-  const Status status = session->newcomers().Adopt(
-      {.pid = pid,
-       .user = visitor.rights.user,
-       .group = visitor.rights.group,
-       .connection = visitor.connection.get(),
-       .process = std::move(visitor.process),
-       .from_startup = hello.origin != ClientOrigin::kDormant});
-  if (!status.ok())
+  if (session == nullptr ||
+      !session->newcomers()
+           .Adopt({.pid = pid,
+                   .user = visitor.user,
+                   .group = visitor.group,
+                   .connection = visitor.connection.get(),
+                   .process = std::move(visitor.process),
+                   .from_startup = hello.origin != ClientOrigin::kDormant})
+           .ok())
     Decline(visitor);
-  return Reply::kTaken;  // it has become another program in any case
-}
-
-void NoteTakenFrom(const Sessions& sessions, pid_t pid) {
-  EndTargetsOf(sessions, pid);
-  const ProcessDescription process = DescribeProcess(pid);
-  for (Session* session : sessions) {
-    if (Wants(*session, process, ClientOrigin::kStartup))
-      session->missed().NoteTaken(process);
-  }
 }
 
 void NoteMissedBy(const Sessions& sessions, pid_t pid) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "engine/session.h"
-#include "service/door.h"
 #include "service/visitor.h"
 
 namespace heapprofd {
@@ -15,12 +14,9 @@ namespace heapprofd {
 // The sessions of all recordings, in the order of their begin.
 using Sessions = std::vector<Session*>;
 
-// The socket does not block, so the few bytes of a Welcome go out at once or never. The
-// Hello is left in it for whoever is asked next.
-Reply AdmitProgramTo(const Sessions& sessions, Visitor& visitor);
-
-// Another user's recording has got the process; it may have been ours before.
-void NoteTakenFrom(const Sessions& sessions, pid_t pid);
+// Answers the program: the first session that wants it records it. The socket does not
+// block, so the few bytes of a Welcome go out at once or never.
+void AdmitProgramTo(const Sessions& sessions, Visitor visitor);
 
 // The process has reported when there was no room or no time for it.
 void NoteMissedBy(const Sessions& sessions, pid_t pid);
