@@ -93,6 +93,15 @@ Status AttachedProcess::PutHooksIn() {
   return DoesNotLeave(pid());
 }
 
+Status AttachedProcess::TakeBrokenHooksOut() {
+  if (!hooks_.are_in() || !process_.IsSameImage())
+    return {};
+  HPD_TRY_ASSIGN(const StoppedProcess stopped, StoppedProcess::Stop(process_));
+  if (process_.IsSameImage())
+    hooks_.TakeBrokenOut();
+  return {};
+}
+
 // No thread can be inside of a jump; those that were inside of what it replaces have been
 // led into the copy, which stays.
 Status AttachedProcess::TakeHooksOut() {

@@ -72,6 +72,13 @@ class AttachedProcess {
   // has ended or become another program.
   Status TakeHooksOut();
 
+  // What others have put on the hooked functions meanwhile. May wait for the process.
+  ForeignMarks LookForMarks() const { return hooks_.LookForMarks(); }
+
+  // Takes out the hooks that a probe in the middle of our jump has broken: the program
+  // would not survive the next call.
+  Status TakeBrokenHooksOut();
+
   // Lets other engines attach, too: at the latest when the hooks are in.
   void Unlock() const { process_.Unlock(); }
 

@@ -1,18 +1,30 @@
 #include "attach/hooks.h"
 
-#include <array>
 #include <cstddef>
-#include <cstring>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 
 #include "attach/client_image.h"
+#include "attach/entry/hook_contract.h"
+#include "attach/entry/patched_code.h"
 #include "attach/prologue.h"
 #include "attach/refusals.h"
 #include "attach/return_places.h"
 
 namespace heapprofd {
+namespace {
+
+Hook HookOf(const PatchRecord& record) {
+  return static_cast<Hook>((record.hook - 1) % kHookCount);
+}
+
+uint32_t AllocatorOf(const PatchRecord& record) {
+  return (record.hook - 1) / static_cast<uint32_t>(kHookCount);
+}
+
+}  // namespace
 
 Hooks::Hooks(const RemoteProcess* process,
              uint64_t base,
@@ -38,22 +50,21 @@ Result<bool> Hooks::PutIn(const std::vector<TracedThread>& threads) {
     return LostRace(process_->pid(), "another heap_profile has attached to it meanwhile");
   std::vector<ReplacedCode> replaced;
   for (const PatchRecord& record : patches_) {
-    std::array<uint8_t, kMaxPatchLength> bytes{};
-    if (!process_->Read(record.address, bytes.data(), record.length) ||
-        memcmp(bytes.data(), record.original, record.length) != 0)
+    if (!IsUntouched(*process_, record))
       return LostRace(process_->pid(), "its code has just changed");
+    const uint64_t copy = record.gate + record.copied_at;
     replaced.push_back(
         {.begin = record.address,
          .end = record.address + record.length,
-         .copy = record.gate,
-         .instructions = MovedInstructions(std::span(bytes).first(record.length),
-                                           record.address, record.gate)});
+         .copy = copy,
+         .instructions = MovedInstructions(
+             std::span(record.original).first(record.length), record.address, copy)});
   }
   if (!LeadOut(*process_, threads, replaced))
     return false;
   are_in_ = true;
   for (const PatchRecord& record : patches_)
-    process_->Write(record.address, record.written, record.length);
+    WritePatch(*process_, record);
   Switch(1);
   return true;
 }
@@ -68,16 +79,8 @@ bool Hooks::TakeOver() {
 Status Hooks::TakeOut() {
   Switch(0);
   size_t foreign = 0;
-  for (const PatchRecord& record : patches_) {
-    std::array<uint8_t, kMaxPatchLength> bytes{};
-    if (!process_->Read(record.address, bytes.data(), record.length))
-      continue;  // unloaded
-    if (memcmp(bytes.data(), record.written, record.length) == 0) {
-      process_->Write(record.address, record.original, record.length);
-      process_->Read(record.address, bytes.data(), record.length);
-    }
-    foreign += memcmp(bytes.data(), record.original, record.length) != 0 ? 1 : 0;
-  }
+  for (const PatchRecord& record : patches_)
+    foreign += TakePatchBack(*process_, record) ? 0u : 1u;
   are_in_ = false;
   if (foreign == 0)
     return {};
@@ -87,6 +90,34 @@ Status Hooks::TakeOut() {
           std::to_string(process_->pid()) +
           " were changed by somebody else meanwhile and were left so; our hooks "
           "in them do nothing");
+}
+
+ForeignMarks Hooks::LookForMarks() const {
+  ForeignMarks marks;
+  for (const PatchRecord& record : patches_) {
+    if (record.hook == 0)
+      continue;
+    if (IsProbed(*process_, record))
+      marks.probed.push_back(HookOf(record));
+    if (LookAtPatch(*process_, record) == PatchBytes::kBroken)
+      marks.broken.push_back(HookOf(record));
+  }
+  return marks;
+}
+
+void Hooks::TakeBrokenOut() {
+  std::set<uint32_t> unseen;  // allocators of which something that is freed is missed
+  for (const PatchRecord& record : patches_) {
+    if (record.hook == 0 || LookAtPatch(*process_, record) != PatchBytes::kBroken)
+      continue;
+    TakePatchBack(*process_, record);
+    if (IsFreeing(HookOf(record)))
+      unseen.insert(AllocatorOf(record));
+  }
+  for (const PatchRecord& record : patches_) {
+    if (record.hook != 0 && unseen.contains(AllocatorOf(record)))
+      TakePatchBack(*process_, record);
+  }
 }
 
 void Hooks::Leave() {

@@ -12,6 +12,12 @@
 
 namespace heapprofd {
 
+// What others have put on functions while they were hooked.
+struct ForeignMarks {
+  std::vector<Hook> probed;  // a probe of the kernel, or a breakpoint, on the first byte
+  std::vector<Hook> broken;  // inside of our jump
+};
+
 class Hooks {
  public:
   // `process`: outlives it. `base`: where the image lies, which has the gates of `patches`.
@@ -34,6 +40,13 @@ class Hooks {
   // With all threads stopped. The process may have unloaded a module or put other bytes
   // there: only what we wrote is taken back.
   Status TakeOut();
+
+  // From any thread, also with none stopped.
+  ForeignMarks LookForMarks() const;
+
+  // With all threads stopped: of functions that have a probe inside of our jump; when such
+  // a one frees, all of its allocator, as what it frees would be missed.
+  void TakeBrokenOut();
 
   // They stay in, and do nothing.
   void Leave();

@@ -40,6 +40,7 @@ class HooksTest : public testing::Test {
     std::vector<PatchRecord> patches(2);
     for (size_t i = 0; i < patches.size(); ++i) {
       patches[i].address = reinterpret_cast<uint64_t>(code_ + i * kCodeRoom);
+      patches[i].kept = 1;  // of nothing: the byte before is not looked at
       patches[i].length = kHookLength;
       memset(patches[i].original, 'o', sizeof(patches[i].original));
       memset(patches[i].written, 'w', sizeof(patches[i].written));

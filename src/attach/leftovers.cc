@@ -1,13 +1,12 @@
 #include "attach/leftovers.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <cstring>
 #include <utility>
 
 #include "attach/allocators.h"
 #include "attach/client_image.h"
+#include "attach/entry/patched_code.h"
 #include "attach/refusals.h"
 #include "attach/stopped_process.h"
 #include "wire/shared_memory.h"
@@ -36,19 +35,11 @@ bool ReadState(const RemoteProcess& process,
   return true;
 }
 
-bool IsInstalled(const RemoteProcess& process, const PatchRecord& record) {
-  std::array<uint8_t, kMaxPatchLength> bytes{};
-  const size_t length = record.length;
-  return length > 0 && process.Read(record.address, bytes.data(), length) &&
-         memcmp(bytes.data(), record.written, length) == 0 &&
-         memcmp(record.original, record.written, length) != 0;
-}
-
 std::vector<size_t> InstalledPatches(const RemoteProcess& process,
                                      const AttachState& state) {
   std::vector<size_t> installed;
   for (size_t i = 0; i < state.patch_count; ++i) {
-    if (IsInstalled(process, state.patches[i]))
+    if (IsPatched(process, state.patches[i]))
       installed.push_back(i);
   }
   return installed;
@@ -92,9 +83,8 @@ Status UndoImage(const RemoteProcess& process,
     return LostRace(pid, "it has just become another program");
   process.WriteObject(switch_address, uint32_t{0});
   for (size_t i = 0; i < state.patch_count; ++i) {
-    const PatchRecord& record = state.patches[i];
-    if (IsInstalled(process, record))
-      process.Write(record.address, record.original, record.length);
+    if (IsPatched(process, state.patches[i]))
+      TakePatchBack(process, state.patches[i]);
   }
   return {};
 }

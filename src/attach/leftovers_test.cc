@@ -21,7 +21,8 @@ namespace heapprofd {
 namespace {
 
 constexpr size_t kVictimSize = 16384;
-constexpr uint32_t kForgedLength = 14;
+constexpr uint8_t kForgedLength = 14;
+constexpr uint8_t kForgedTooLong = 255;
 constexpr uint64_t kParentsSeed = 5;
 constexpr uint64_t kForgedRing = 65536;
 
@@ -45,7 +46,7 @@ class Forger {
     state.request.children = ChildrenMode::kFollowed;
     state.result.engine_block = reinterpret_cast<uint64_t>(engine_);
     state.patch_count = 2;
-    Forge(&state.patches[0], victim_, kVictimSize / 2);
+    Forge(&state.patches[0], victim_, kForgedTooLong);
     Forge(&state.patches[1], victim_ + kVictimSize / 2, kForgedLength);
     mprotect(image_, ClientHeader().code_size, PROT_READ | PROT_EXEC);
     process_.emplace([&] {
@@ -92,7 +93,7 @@ class Forger {
     return word;
   }
 
-  static void Forge(PatchRecord* record, uint8_t* address, uint32_t length) {
+  static void Forge(PatchRecord* record, uint8_t* address, uint8_t length) {
     record->address = reinterpret_cast<uint64_t>(address);
     record->length = length;
     memset(record->original, 'o', sizeof(record->original));

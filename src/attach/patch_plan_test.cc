@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -66,13 +67,17 @@ TEST_F(PatchPlanTest, AnAllocatorKeepsItsNumberWhenAnotherIsLoadedBeforeIt) {
 
 // Of an earlier session, for malloc: with fewer bytes than a jump has.
 AttachState StateWithoutRoomForAJump() {
-  const auto* code = reinterpret_cast<const uint8_t*>(&malloc);
-  const size_t skipped = SkippedPrefix(std::span(code, 16));
+  const std::span<const uint8_t> code(reinterpret_cast<const uint8_t*>(&malloc), 32);
+  const KeptBegin kept = KeepBegin(code, {.arguments = 1}).value();
   AttachState state{};
   state.patch_count = 1;
-  state.patches[0].address = AddressOf(&malloc) + skipped;
-  state.patches[0].length = 1;
-  state.patches[0].original[0] = code[skipped];
+  PatchRecord& record = state.patches[0];
+  record.address = AddressOf(&malloc) + kept.length;
+  record.kept = static_cast<uint8_t>(kept.length);
+  record.copied_at = kept.is_repeated ? record.kept : 0;
+  record.length = 1;
+  record.original[0] = code[kept.length];
+  memcpy(record.begin, code.data(), kept.length);
   return state;
 }
 

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/code_segments.h"
 
@@ -35,5 +37,12 @@ ElfContents ReadElf(int fd,
                     IsWanted is_wanted,
                     bool use_full_table,
                     uint64_t max_tables = kMaxSymbolTables);
+
+// Offsets in the file of all symbols, and of static probes for debuggers (.note.stapsdt),
+// that lie behind one of the offsets `functions`, by less than `reach` bytes.
+std::vector<uint64_t> ReadPlaces(int fd,
+                                 std::span<const uint64_t> functions,
+                                 uint64_t reach,
+                                 uint64_t max_tables = kMaxSymbolTables);
 
 }  // namespace heapprofd

@@ -77,11 +77,12 @@ inline constexpr size_t kHookCount = static_cast<size_t>(Hook::kCount);
 inline constexpr size_t kMaxAllocators = 4;
 inline constexpr size_t kMaxPatches = kMaxAllocators * kHookCount;
 inline constexpr size_t kMaxPatchLength = 20;  // bytes
+inline constexpr size_t kMaxKeptLength = 16;   // bytes, of one instruction
 // Executable pages near an allocator that is more than 2 GiB away from the image.
 inline constexpr size_t kMaxIslands = kMaxAllocators;
 inline constexpr size_t kIslandSize = 4096;  // bytes
 
-inline constexpr uint64_t kAttachMagic = 0x3531686361747461;  // "attach15"
+inline constexpr uint64_t kAttachMagic = 0x3631686361747461;  // "attach16"
 
 // At the start of the image. All fields are offsets from the start, or sizes, in bytes.
 struct AttachHeader {
@@ -105,18 +106,22 @@ struct AttachHeader {
 // it back.
 using rt::ResumeRegisters;
 
-// Enough to undo one patch, whoever made it: the function's entry has it when the bytes
-// there are `written`. Records stay, so that the next session uses their gates again.
+// Enough to undo one patch, whoever made it. Records stay, so that the next session uses
+// their gates again.
 struct PatchRecord {
-  uint64_t address;
-  uint64_t gate;  // the function's relocated first instructions, then a jump behind them
-  uint32_t length;  // bytes, at most kMaxPatchLength
-  uint8_t original[kMaxPatchLength];
-  uint8_t written[kMaxPatchLength];
+  uint64_t address;  // behind the function's first bytes, which stay as they are
+  uint64_t gate;   // the function's relocated first instructions, then a jump behind them
+  uint8_t length;  // bytes that are replaced, at most kMaxPatchLength
+  uint8_t kept;    // bytes before `address`, from the function's begin
+  uint8_t copied_at;  // where in the gate the copy of what is replaced begins
+  uint8_t reserved;
   uint32_t hook;  // number of the hook that `written` leads to, from 1; 0: none yet
+  uint8_t original[kMaxPatchLength];  // as the file has them, like `begin`
+  uint8_t written[kMaxPatchLength];
+  uint8_t begin[kMaxKeptLength];
 };
 
-static_assert(sizeof(PatchRecord) == 64);
+static_assert(sizeof(PatchRecord) == 80);
 
 enum class SetupStatus : uint32_t {
   kIdle = 0,

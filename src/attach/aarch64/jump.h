@@ -7,6 +7,7 @@
 namespace heapprofd {
 
 inline constexpr size_t kJumpLength = 4;                        // bytes
+inline constexpr size_t kOperandLength = 0;                     // not bytes of their own
 inline constexpr int64_t kJumpReach = (int64_t{1} << 27) - 64;  // bytes
 
 }  // namespace heapprofd
