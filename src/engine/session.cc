@@ -16,6 +16,7 @@ Session::Session(const SessionConfig& config)
       attached_(&context_),
       starts_(&context_, &attached_),
       families_(&context_, &attached_, &starts_),
+      hook_watch_(&context_),
       newcomers_(&context_, &attached_),
       missed_(&context_.programs()) {}
 
@@ -76,8 +77,10 @@ int Session::Serve(uint64_t turn_end_ns) {
   targets().ReapExited();
   const int wait_ms = targets().Drain(turn_end_ns);
   targets().ReleaseEnded();
-  if (!is_stopped_)
+  if (!is_stopped_) {
     families_.Follow();
+    hook_watch_.Look();
+  }
   return wait_ms;
 }
 

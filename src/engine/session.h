@@ -19,6 +19,7 @@
 #include "engine/session/attached_targets.h"
 #include "engine/session/caught_starts.h"
 #include "engine/session/followed_families.h"
+#include "engine/session/hook_watch.h"
 #include "engine/session/missed_processes.h"
 #include "engine/session/newcomers.h"
 #include "engine/session/session_context.h"
@@ -111,6 +112,7 @@ class Session {
   AttachedTargets attached_;
   CaughtStarts starts_;
   FollowedFamilies families_;
+  HookWatch hook_watch_;
   Newcomers newcomers_;
   MissedProcesses missed_;
   std::unique_ptr<SessionSocket> socket_;

@@ -21,6 +21,7 @@ import file_attacks  # noqa: F401
 import flood_attacks  # noqa: F401
 import mapping_attacks  # noqa: F401
 import privacy_attacks  # noqa: F401
+import probe_attacks  # noqa: F401
 import request_attacks  # noqa: F401
 
 

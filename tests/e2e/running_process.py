@@ -121,7 +121,8 @@ class Engine(Place):
 
     def tool(self, *options, **popen):
         """A running heap_profile."""
-        return subprocess.Popen([HEAP_PROFILE, *options], env={**os.environ, **self.env}, **popen)
+        more = popen.pop("env_more", {})
+        return subprocess.Popen([HEAP_PROFILE, *options], env={**os.environ, **self.env, **more}, **popen)
 
     def attach(self, pid, milliseconds, options=()):
         return Attached(pid, milliseconds, options, env=self.env)

@@ -21,6 +21,7 @@ struct LiveTarget {
   std::shared_ptr<AttachedProcess> attached = nullptr;
   bool is_starting = false;   // it has been caught, and its hooks go in
   bool was_attached = false;  // its client was not preloaded
+  bool is_probed = false;     // that was told
   uint32_t forks_seen = 0;
   // Of one that has ended: where its ring does, and until when that is read.
   uint64_t rest_end = 0;
