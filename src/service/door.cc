@@ -22,7 +22,7 @@ int Door::MillisecondsToNext() const {
 }
 
 void Door::Serve(Host& host) {
-  exec_gate_.Turn();  // forgets processes that have ended
+  exec_gate_.Reap();
   if (reception_ == nullptr)
     return;
   reception_->Serve([&host](Visitor visitor) {

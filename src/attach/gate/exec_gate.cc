@@ -15,14 +15,15 @@
 #include <array>
 #include <cerrno>
 #include <functional>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "attach/gate/gate_process.h"
 #include "attach/gate/mount_scan.h"
 #include "base/child_process.h"
 #include "base/clock.h"
+#include "base/files/own_rights.h"
 #include "base/files/passed_fds.h"
 #include "sandbox/sandbox.h"
 #include "sandbox/system_call_names.h"
@@ -34,7 +35,7 @@ constexpr uint64_t kScanEndNs =
     500'000'000;  // for the scan to end by itself and its end to be heard
 constexpr uint64_t kStartNs = 3'000'000'000;
 constexpr uint64_t kAnswerNs = 1'000'000'000;
-constexpr int kMaxGates = 3;           // that end before one who asks has his answer
+constexpr int kMaxGates = 3;           // that are tried before a watcher is refused
 constexpr size_t kMaxKilled = 16;      // that hang in the kernel
 constexpr unsigned kScanSeconds = 10;  // should its owner be stopped
 constexpr uint64_t kLastNs = 200'000'000;
@@ -47,15 +48,14 @@ Status CannotWatch(const std::string& cause_and_remedy) {
 }
 
 Status CannotWatch(int error) {
-  const char* remedy = "attach to them with -p once they run";
-  if (error == EMFILE)
-    remedy =
-        "stop other sessions, or raise the limits fs.fanotify.max_user_groups and ulimit "
-        "-n";
-  else if (error == EPERM)
-    remedy =
-        "this needs root (CAP_SYS_ADMIN); as an ordinary user start the program with "
-        "heap_profile -- PROGRAM";
+  if (error == EPERM)
+    return CannotWatch(std::string(
+        "this needs root (CAP_SYS_ADMIN, CAP_SYS_PTRACE); those of your own that are "
+        "seen running are attached to; start them with the preload library or "
+        "heap_profile -- PROGRAM to record them from their first allocation"));
+  const char* remedy = error == EMFILE ? "stop other sessions, or raise the limits "
+                                         "fs.fanotify.max_user_groups and ulimit -n"
+                                       : "attach to them with -p once they run";
   return CannotWatch(std::string(strerror(error)) + "; " + remedy);
 }
 
@@ -126,174 +126,118 @@ ExecGate::~ExecGate() {
   Kill(&scan_);
   Kill(&gate_);
   const uint64_t deadline_ns = MonotonicNs() + kLastNs;
-  for (ReapKilled(); !killed_.empty() && MonotonicNs() < deadline_ns; ReapKilled())
+  for (Reap(); !killed_.empty() && MonotonicNs() < deadline_ns; Reap())
     SleepNs(kLookAgainNs);
 }
 
-uint64_t ExecGate::Ask() {
-  askers_.push_back({.ticket = ++last_ticket_});
-  return last_ticket_;
+void ExecGate::Reap() {
+  std::erase_if(killed_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
+  if (scan_ > 0 && waitpid(scan_, nullptr, WNOHANG) != 0)
+    scan_ = -1;
+  if (scan_ > 0 && MonotonicNs() >= scan_until_ns_)
+    Kill(&scan_);
+  if (gate_ > 0 && waitpid(gate_, nullptr, WNOHANG) != 0) {
+    gate_ = -1;
+    control_.reset();
+  }
 }
 
-std::vector<ExecGate::Answer> ExecGate::Turn() {
-  ReapKilled();
-  LookAtScan();
-  HearGate();
-  if (IsAnybodyUntold() && state_ == State::kNone)
-    StartGate();
-  if (IsAnybodyUntold() && state_ == State::kServing && scan_ < 0)
-    BeginScan();
-  return std::exchange(answers_, {});
+// The kernel ends a gate that is stopped, and until it has closed everything that looks
+// like one that is there: who has asked it in that time shall not notice.
+Result<GateEnds> ExecGate::AddWatcher(const Between& between) {
+  // Without the second one, programs that gain rights at their exec would lose them.
+  if (!HasCapability(CAP_SYS_ADMIN) || !HasCapability(CAP_SYS_PTRACE))
+    return CannotWatch(EPERM);
+  for (int gates = 0; gates < kMaxGates; ++gates) {
+    HPD_TRY_ASSIGN(std::optional<GateEnds> ends, AskGate(between));
+    if (ends)
+      return std::move(*ends);
+    EndGate();
+  }
+  return CannotWatch("the process that does so has ended, or does not answer, " +
+                     std::to_string(kMaxGates) +
+                     " times; see what stops or kills heapprofd-gate");
 }
 
-int ExecGate::MillisecondsToNext() const {
-  if (!askers_.empty())
-    return kSoonMs;
-  if (scan_ > 0)
-    return 10 * kSoonMs;
-  return killed_.empty() ? -1 : 200 * kSoonMs;
+// nullopt: the gate has ended, or does not answer.
+Result<std::optional<GateEnds>> ExecGate::AskGate(const Between& between) {
+  Reap();
+  if (gate_ < 0) {
+    HPD_TRY(StartGate());
+    HPD_TRY_ASSIGN(const bool is_there, AwaitAnswer(kStartNs, between));
+    if (!is_there)
+      return std::optional<GateEnds>();
+  }
+  HPD_TRY_ASSIGN(const ScopedFd mounts, BeginScan(between));
+  GateEnds watchers;
+  GateEnds gates;
+  if (!OpenGateEnds(&watchers, &gates))
+    return CannotWatch(errno);
+  if (!SendWithFds(control_.get(), kWatchRequest,
+                   {gates.socket.get(), gates.pipe.get(), mounts.get()}))
+    return std::optional<GateEnds>();
+  HPD_TRY_ASSIGN(const bool is_told, AwaitAnswer(kAnswerNs, between));
+  return is_told ? std::optional(std::move(watchers)) : std::optional<GateEnds>();
 }
 
-Result<GateEnds> ExecGate::AddWatcher(const std::function<void()>& between) {
-  const uint64_t ticket = Ask();
-  while (true) {
-    for (Answer& answer : Turn()) {
-      if (answer.ticket == ticket)
-        return std::move(answer.ends);
+Status ExecGate::StartGate() {
+  SocketPair control;
+  if (!control.Open())
+    return CannotWatch(errno);
+  gate_ = ForkWith(control.theirs, RunGate);
+  if (gate_ < 0)
+    return CannotWatch(errno);
+  control_ = std::move(control.ours);
+  RefuseFds(control_.get());
+  fcntl(control_.get(), F_SETFL, O_NONBLOCK);  // it may be stopped
+  return {};
+}
+
+// Gives the end of a socket from which file systems come; has a process look for them.
+Result<ScopedFd> ExecGate::BeginScan(const Between& between) {
+  for (Reap(); scan_ > 0; Reap()) {  // an earlier look is ended when it takes too long
+    SleepNs(kLookAgainNs);
+    between();
+  }
+  if (killed_.size() >= kMaxKilled)
+    return CannotWatch(
+        std::to_string(killed_.size()) +
+        " processes that looked for file systems do not end though they were killed; see "
+        "what they wait for in /proc/PID/stack");
+  SocketPair mounts;
+  if (!mounts.Open())
+    return CannotWatch(errno);
+  RefuseFds(mounts.ours.get());
+  scan_ = ForkWith(mounts.ours, RunScan);
+  if (scan_ < 0)
+    return CannotWatch(errno);
+  scan_until_ns_ = MonotonicNs() + kMaxScanNs + kScanEndNs;
+  return std::move(mounts.theirs);
+}
+
+// False: the gate has ended, or does not answer. An error: it cannot be one.
+Result<bool> ExecGate::AwaitAnswer(uint64_t patience_ns, const Between& between) {
+  for (const uint64_t end_ns = MonotonicNs() + patience_ns;;) {
+    GateReply reply{};
+    const ssize_t got = recv(control_.get(), &reply, sizeof(reply), MSG_DONTWAIT);
+    if (got == static_cast<ssize_t>(sizeof(reply)) && reply.error != 0) {
+      EndGate();
+      return CannotWatch(reply.error);
     }
-    pollfd readable{.fd = fd(), .events = POLLIN, .revents = 0};
+    if (got == static_cast<ssize_t>(sizeof(reply)))
+      return true;
+    const bool is_alive = got < 0 && (errno == EAGAIN || errno == EINTR);
+    if (!is_alive || MonotonicNs() >= end_ns)
+      return false;
+    pollfd readable{.fd = control_.get(), .events = POLLIN, .revents = 0};
     poll(&readable, 1, kSoonMs);
     between();
   }
 }
 
-bool ExecGate::IsAnybodyUntold() const {
-  return std::any_of(askers_.begin(), askers_.end(),
-                     [](const Asker& asker) { return !asker.ends.socket.valid(); });
-}
-
-bool ExecGate::IsAnybodyTold() const {
-  return std::any_of(askers_.begin(), askers_.end(),
-                     [](const Asker& asker) { return asker.ends.socket.valid(); });
-}
-
-void ExecGate::StartGate() {
-  SocketPair control;
-  if (!control.Open())
-    return AnswerAll(CannotWatch(errno));
-  gate_ = ForkWith(control.theirs, RunGate);
-  if (gate_ < 0)
-    return AnswerAll(CannotWatch(errno));
-  control_ = std::move(control.ours);
-  RefuseFds(control_.get());
-  fcntl(control_.get(), F_SETFL, O_NONBLOCK);  // it may be stopped
-  state_ = State::kStarting;
-  gate_until_ns_ = MonotonicNs() + kStartNs;
-}
-
-void ExecGate::HearGate() {
-  while (state_ != State::kNone) {
-    GateReply reply{};
-    const ssize_t got = recv(control_.get(), &reply, sizeof(reply), MSG_DONTWAIT);
-    if (got == static_cast<ssize_t>(sizeof(reply))) {
-      Obey(reply);
-      continue;
-    }
-    const bool is_alive = got < 0 && (errno == EAGAIN || errno == EINTR);
-    const bool is_awaited = state_ == State::kStarting || IsAnybodyTold();
-    if (!is_alive || (is_awaited && MonotonicNs() >= gate_until_ns_))
-      LoseGate();
-    return;
-  }
-}
-
-void ExecGate::Obey(const GateReply& reply) {
-  gate_until_ns_ = MonotonicNs() + kAnswerNs;
-  if (reply.error != 0) {
-    EndGate();
-    return AnswerAll(CannotWatch(reply.error));
-  }
-  state_ = State::kServing;
-  const auto asker = std::find_if(askers_.begin(), askers_.end(), [&](const Asker& one) {
-    return one.ticket == reply.ticket;
-  });
-  if (asker == askers_.end())
-    return;
-  answers_.push_back({.ticket = asker->ticket, .ends = std::move(asker->ends)});
-  askers_.erase(asker);
-}
-
 void ExecGate::EndGate() {
-  state_ = State::kNone;
   control_.reset();
   Kill(&gate_);
-}
-
-// The kernel ends one that is stopped, and until it has closed everything that looks like
-// a gate that is there: who has asked it in that time shall not notice.
-void ExecGate::LoseGate() {
-  EndGate();
-  for (Asker& asker : askers_) {
-    asker.ends = {};
-    if (++asker.gates < kMaxGates)
-      continue;
-    answers_.push_back(
-        {.ticket = asker.ticket,
-         .ends = CannotWatch("the process that does so has ended, or does not answer, " +
-                             std::to_string(kMaxGates) +
-                             " times; see what stops or kills heapprofd-gate")});
-  }
-  std::erase_if(askers_, [](const Asker& asker) { return asker.gates >= kMaxGates; });
-}
-
-void ExecGate::LookAtScan() {
-  if (scan_ > 0 && waitpid(scan_, nullptr, WNOHANG) != 0)
-    scan_ = -1;
-  if (scan_ > 0 && MonotonicNs() >= scan_until_ns_)
-    Kill(&scan_);
-}
-
-void ExecGate::BeginScan() {
-  if (killed_.size() >= kMaxKilled)
-    return AnswerAll(CannotWatch(
-        std::to_string(killed_.size()) +
-        " processes that looked for file systems do not end though they were killed; see "
-        "what they wait for in /proc/PID/stack"));
-  SocketPair mounts;
-  if (!mounts.Open())
-    return AnswerAll(CannotWatch(errno));
-  RefuseFds(mounts.ours.get());
-  scan_ = ForkWith(mounts.ours, RunScan);
-  if (scan_ < 0)
-    return AnswerAll(CannotWatch(errno));
-  scan_until_ns_ = MonotonicNs() + kMaxScanNs + kScanEndNs;
-  if (!IsAnybodyTold())
-    gate_until_ns_ = MonotonicNs() + kAnswerNs;
-  for (Asker& asker : askers_) {
-    if (!asker.ends.socket.valid() && !TellGate(asker, mounts.theirs.get()))
-      return;
-  }
-}
-
-// False: there is no room, or it has ended, which shows when it is heard.
-bool ExecGate::TellGate(Asker& asker, int mounts) {
-  GateEnds watchers;
-  GateEnds gates;
-  if (!OpenGateEnds(&watchers, &gates)) {
-    AnswerAll(CannotWatch(errno));
-    return false;
-  }
-  const GateRequest request{.ticket = asker.ticket};
-  const std::string_view bytes(reinterpret_cast<const char*>(&request), sizeof(request));
-  if (!SendWithFds(control_.get(), bytes, {gates.socket.get(), gates.pipe.get(), mounts}))
-    return false;
-  asker.ends = std::move(watchers);
-  return true;
-}
-
-void ExecGate::AnswerAll(const Status& error) {
-  for (const Asker& asker : std::exchange(askers_, {}))
-    answers_.push_back({.ticket = asker.ticket, .ends = error});
 }
 
 void ExecGate::Kill(pid_t* pid) {
@@ -301,10 +245,6 @@ void ExecGate::Kill(pid_t* pid) {
     return;
   kill(*pid, SIGKILL);
   killed_.push_back(std::exchange(*pid, -1));
-}
-
-void ExecGate::ReapKilled() {
-  std::erase_if(killed_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
 }
 
 }  // namespace heapprofd

@@ -2,15 +2,13 @@
 #include "attach/gate/exec_gate.h"
 
 #include <gtest/gtest.h>
-#include <poll.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <set>
 #include <sstream>
 #include <string>
 
@@ -18,6 +16,7 @@
 #include "attach/remote_process.h"
 #include "base/clock.h"
 #include "base/files/passed_fds.h"
+#include "sandbox/sandbox.h"
 
 namespace heapprofd {
 namespace {
@@ -51,22 +50,6 @@ class ExecGateTest : public testing::Test {
     return GateLink(std::move(ends).value()).Begin(ExecNames(), &note);
   }
 
-  // Of all that have been asked for.
-  std::set<uint64_t> Await(size_t count) {
-    std::set<uint64_t> tickets;
-    const uint64_t deadline_ns = MonotonicNs() + kDeadlineNs;
-    while (tickets.size() < count && MonotonicNs() < deadline_ns) {
-      pollfd due{.fd = gate_.fd(), .events = POLLIN, .revents = 0};
-      poll(&due, 1, std::max(0, gate_.MillisecondsToNext()));
-      for (ExecGate::Answer& answer : gate_.Turn()) {
-        const Status begun = Begin(std::move(answer.ends));
-        EXPECT_TRUE(begun.ok()) << begun.message();
-        tickets.insert(answer.ticket);
-      }
-    }
-    return tickets;
-  }
-
   // Gives its process.
   static pid_t SignalGate(int signal) {
     const std::vector<pid_t> gates = ChildrenNamed("heapprofd-gate");
@@ -79,20 +62,17 @@ class ExecGateTest : public testing::Test {
   // Most are over too soon for that. 0: all were.
   pid_t StopScan(uint64_t deadline_ns) {
     while (MonotonicNs() < deadline_ns) {
-      gate_.Ask();
-      for (size_t answers = 0; answers == 0 && MonotonicNs() < deadline_ns;
-           answers = gate_.Turn().size()) {
-        for (const pid_t scan : ChildrenNamed("heapprofd-scan")) {
-          siginfo_t state{};
-          kill(scan, SIGSTOP);
-          // While it waits for a disk, it is not stopped.
-          while (waitid(P_PID, static_cast<id_t>(scan), &state,
-                        WSTOPPED | WEXITED | WNOWAIT | WNOHANG) == 0 &&
-                 state.si_pid == 0 && MonotonicNs() < deadline_ns)
-            sched_yield();
-          if (state.si_code == CLD_STOPPED)
-            return scan;
-        }
+      const Result<GateEnds> watcher = gate_.AddWatcher();
+      for (const pid_t scan : ChildrenNamed("heapprofd-scan")) {
+        siginfo_t state{};
+        kill(scan, SIGSTOP);
+        // While it waits for a disk, it is not stopped.
+        while (waitid(P_PID, static_cast<id_t>(scan), &state,
+                      WSTOPPED | WEXITED | WNOWAIT | WNOHANG) == 0 &&
+               state.si_pid == 0 && MonotonicNs() < deadline_ns)
+          sched_yield();
+        if (state.si_code == CLD_STOPPED)
+          return scan;
       }
     }
     return 0;
@@ -129,20 +109,16 @@ TEST_F(ExecGateTest, AGateThatWasKilledIsReplaced) {
   EXPECT_TRUE(status.ok()) << status.message();
 }
 
-TEST_F(ExecGateTest, ThoseWhoAskAtOnceShareOneLookForFileSystems) {
-  while (!ChildrenNamed("heapprofd-scan").empty())
-    gate_.Turn();
-  const std::set<uint64_t> asked = {gate_.Ask(), gate_.Ask(), gate_.Ask()};
-  std::vector<ExecGate::Answer> early = gate_.Turn();
-  EXPECT_TRUE(early.empty());
-  EXPECT_LE(ChildrenNamed("heapprofd-scan").size(), 1u);
-  EXPECT_EQ(Await(3), asked);
-}
-
-TEST_F(ExecGateTest, WhoWasToldByAGateThatEndsIsToldByTheNext) {
-  const std::set<uint64_t> asked = {gate_.Ask(), gate_.Ask()};
-  SignalGate(SIGSTOP);
-  EXPECT_EQ(Await(2), asked);
+// As the service does while it serves others.
+TEST_F(ExecGateTest, WhatIsDoneMeanwhileTakesNoAnswerAway) {
+  SignalGate(SIGKILL);
+  int calls = 0;
+  const Status status = Begin(gate_.AddWatcher([&] {
+    gate_.Reap();
+    ++calls;
+  }));
+  EXPECT_TRUE(status.ok()) << status.message();
+  EXPECT_GT(calls, 0);
 }
 
 // As one does that waits for a file system.
@@ -150,12 +126,10 @@ TEST_F(ExecGateTest, ALookForFileSystemsThatHangsHoldsUpNobodyForLongAndIsEnded)
   const uint64_t deadline_ns = MonotonicNs() + kDeadlineNs;
   const pid_t hanging = StopScan(deadline_ns);
   ASSERT_NE(hanging, 0);
-  const uint64_t ticket = gate_.Ask();
-  while (!Await(1).contains(ticket) && MonotonicNs() < deadline_ns) {
-  }
-  EXPECT_LT(MonotonicNs(), deadline_ns);
+  const Status status = Begin(gate_.AddWatcher());
+  EXPECT_TRUE(status.ok()) << status.message();
   while (kill(hanging, 0) == 0 && MonotonicNs() < deadline_ns)
-    gate_.Turn();
+    gate_.Reap();
   EXPECT_NE(kill(hanging, 0), 0);
 }
 
@@ -169,11 +143,25 @@ TEST_F(ExecGateTest, NobodyWhoWatchesCanSendItADescriptor) {
   EXPECT_EQ(errno, ENOTSOCK);
 }
 
-TEST_F(ExecGateTest, WithNothingToDoItNeedsNoTurn) {
-  const uint64_t deadline_ns = MonotonicNs() + kDeadlineNs;
-  while (gate_.MillisecondsToNext() >= 0 && MonotonicNs() < deadline_ns)
-    gate_.Turn();
-  EXPECT_EQ(gate_.MillisecondsToNext(), -1);
+// A program that gains rights at its exec would lose them under such a tracer.
+TEST_F(ExecGateTest, WithoutTheRightToTraceAllNothingIsWatched) {
+  const pid_t child = fork();
+  if (child == 0) {
+    ExecGate gate;
+    const bool is_dropped = DropCapabilities(CapabilityBit(CAP_SYS_ADMIN)).ok();
+    const Status status = gate.AddWatcher().status();
+    _exit(is_dropped &&
+                  status.message() ==
+                      "cannot watch for new processes: this needs root (CAP_SYS_ADMIN, "
+                      "CAP_SYS_PTRACE); those of your own that are seen running are "
+                      "attached to; start them with the preload library or heap_profile "
+                      "-- PROGRAM to record them from their first allocation"
+              ? 0
+              : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

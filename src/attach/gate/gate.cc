@@ -167,13 +167,11 @@ bool Gate::Hold(
 }
 
 bool Gate::HearOwner() {
-  GateRequest request{};
-  Packet packet = ReceiveWithFds(control_.get(), sizeof(request));
-  if (packet.bytes.size() != sizeof(request) || packet.fds.size() != 3)
+  Packet packet = ReceiveWithFds(control_.get(), kWatchRequest.size());
+  if (packet.bytes != kWatchRequest || packet.fds.size() != 3)
     return !packet.is_end;
-  memcpy(&request, packet.bytes.data(), sizeof(request));
   AddWatcher(std::move(packet.fds));
-  const GateReply reply{.ticket = request.ticket, .error = 0, .unused = 0};
+  const GateReply reply{.error = 0};
   return send(control_.get(), &reply, sizeof(reply), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0 ||
          errno == EAGAIN;
 }

@@ -27,7 +27,7 @@ class Gate {
   // False: errno says why.
   using Mark = std::function<bool(const char* path)>;
 
-  // `control`: from our owner (GateRequest). `group`: of fanotify.
+  // `control`: from our owner (kWatchRequest). `group`: of fanotify.
   Gate(ScopedFd control, ScopedFd group, Mark mark);
   ~Gate();
   Gate(const Gate&) = delete;

@@ -58,8 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   heapprofd::OpenGateEnds(&watchers, &gates);
   Pair places;
   const ScopedFd place(open("/", O_PATH | O_CLOEXEC));
-  heapprofd::SendWithFds(control.ours.get(),
-                         std::string(sizeof(heapprofd::GateRequest), '\0'),
+  heapprofd::SendWithFds(control.ours.get(), heapprofd::kWatchRequest,
                          {gates.socket.get(), gates.pipe.get(), places.theirs.get()});
   heapprofd::SendWithFds(places.ours.get(), "m", {place.get()});
   places.ours.reset();

@@ -21,17 +21,13 @@ inline constexpr uint64_t kMaxScanNs = 3'000'000'000;
 // found out in time.
 inline constexpr std::string_view kMountsLeftOut = "-";
 
-// From the gate's owner: somebody wants to watch. With three descriptors: his socket, his
-// pipe, and the socket that mounts come from (mount_scan.h), which several may share.
-struct GateRequest {
-  uint64_t ticket;
-};
+// From the gate's owner: a recording wants to watch. With three descriptors: its socket,
+// its pipe, and the socket that mounts come from (mount_scan.h).
+inline constexpr std::string_view kWatchRequest = "w";
 
 // The gate's answer to that. The first one, without a request, is about its start.
 struct GateReply {
-  uint64_t ticket;
   int32_t error;  // an errno; 0: all is well
-  int32_t unused;
 };
 
 // From the gate, to a watcher.

@@ -155,7 +155,7 @@ void RunGate(ScopedFd control) {
     error = errno;
   else if (!KeepRightsToWatch())
     error = EPERM;
-  const GateReply started{.ticket = 0, .error = error, .unused = 0};
+  const GateReply started{.error = error};
   if (send(control.get(), &started, sizeof(started), MSG_NOSIGNAL) < 0 || error != 0)
     return;
   const auto mark = [events = group.get()](const char* path) {

@@ -69,11 +69,8 @@ class GateTest : public testing::Test {
     EXPECT_TRUE(OpenGateEnds(&watchers, &gates));
     Pair mounts;
     const ScopedFd place(open("/", O_PATH | O_CLOEXEC));
-    const GateRequest request{.ticket = ++last_ticket_};
-    EXPECT_TRUE(SendWithFds(
-        control_.ours.get(),
-        std::string_view(reinterpret_cast<const char*>(&request), sizeof(request)),
-        {gates.socket.get(), gates.pipe.get(), mounts.theirs.get()}));
+    EXPECT_TRUE(SendWithFds(control_.ours.get(), kWatchRequest,
+                            {gates.socket.get(), gates.pipe.get(), mounts.theirs.get()}));
     if (has_mounts) {
       EXPECT_TRUE(SendWithFds(mounts.ours.get(), "m", {place.get()}));
     }
@@ -85,7 +82,6 @@ class GateTest : public testing::Test {
     GateReply reply{};
     EXPECT_EQ(recv(control_.ours.get(), &reply, sizeof(reply), MSG_DONTWAIT),
               static_cast<ssize_t>(sizeof(reply)));
-    EXPECT_EQ(reply.ticket, last_ticket_);
     EXPECT_EQ(reply.error, 0);
     return watchers;
   }
@@ -150,7 +146,6 @@ class GateTest : public testing::Test {
   Pair control_;
   Pair group_;
   int marks_ = 0;
-  uint64_t last_ticket_ = 0;
   Gate gate_;
 };
 
