@@ -5,9 +5,7 @@ import random
 import tempfile
 
 from attack_tools import Figure, Impossible, attack
-from probe_orders import ORDERS, Order, Probed, may_probe
 from profile_run import PROGRAMS
-from running_process import Engine, changed_code_bytes
 
 KINDS = {"libc": None, "marker": "libbegins_1.so", "no-operation": "libbegins_2.so", "jump": "libbegins_3.so"}
 QUICK_ORDERS = [".p.u.P.U.", ".puUP.", ".pfufU.P."]
@@ -31,6 +29,7 @@ class Tally:
         self.faults = []
 
     def perform(self, text, threads, kind):
+        from probe_orders import Order, Probed, changed_code_bytes
         preload = os.path.join(PROGRAMS, KINDS[kind]) if KINDS[kind] else None
         probed = Probed(threads, preload)
         order = Order(self.engine, probed, self.directory, self.rounds)
@@ -57,6 +56,9 @@ class Tally:
 @attack("kernel-probes", "", 1800)
 def kernel_probes(is_quick):
     """uprobes on every hooked function, on entry and on return, before, while and after it is hooked."""
+    # Not before: what these import runs the product, which is where it belongs in here only.
+    from probe_orders import ORDERS, may_probe
+    from running_process import Engine
     if not may_probe():
         raise Impossible("the kernel has no uprobes, or they are not allowed")
     generator = random.Random(1)
