@@ -5,10 +5,14 @@ import gzip
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
 import pprof_pb2
+
+# The shell that runs the tests in its background ignores it, and what is started inherits that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HEAP_PROFILE = os.environ["HEAP_PROFILE"]
 PROGRAMS = os.environ["TEST_PROGRAMS"]

@@ -1,6 +1,7 @@
 #include "cli/record/launch.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -48,6 +49,17 @@ void SetEnvironment(const std::string& preload, const std::string& session) {
   Execute(command, error_fd);
 }
 
+// Until the program runs or could not be run, or a signal has come that may be for one
+// which does neither: its file may lie on a file system that does not answer.
+void AwaitNews(int error_fd, int signals_fd) {
+  std::array<pollfd, 2> fds = {pollfd{.fd = error_fd, .events = POLLIN, .revents = 0},
+                               pollfd{.fd = signals_fd, .events = POLLIN, .revents = 0}};
+  while (poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
+  }
+  if (fds[0].revents == 0)
+    fcntl(error_fd, F_SETFL, O_NONBLOCK);
+}
+
 LaunchError CannotRun(const std::string& program, int error) {
   const NoExecution why = WhyNotExecuted(program, error);
   const std::string cannot = "cannot run " + program + ": ";
@@ -65,7 +77,7 @@ LaunchError CannotRun(const std::string& program, int error) {
 
 Launched Launch(const std::vector<std::string>& command,
                 const std::string& preload,
-                const sigset_t& signal_mask,
+                LaunchSignals signals,
                 const std::function<std::string(pid_t)>& environment_of,
                 bool ignores_interrupt) {
   Launched launched;
@@ -85,9 +97,10 @@ Launched Launch(const std::vector<std::string>& command,
   }
   if (pid == 0) {
     SetEnvironment(preload, environment_of(getpid()));
-    BecomeProgram(command, signal_mask, ignores_interrupt, write_end.get());
+    BecomeProgram(command, signals.mask, ignores_interrupt, write_end.get());
   }
   write_end.reset();
+  AwaitNews(read_end.get(), signals.fd);
   if (const int error = AwaitExecution(read_end.get()); error != 0) {
     launched.error = CannotRun(command[0], error);
     return launched;

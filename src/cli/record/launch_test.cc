@@ -1,11 +1,13 @@
 // Starting programs, with real ones: what they find in their environment.
 #include "cli/record/launch.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -37,7 +39,7 @@ class LaunchTest : public testing::Test {
   }
 
   Launched Start(const std::vector<std::string>& command) {
-    return Launch(command, preload_, mask_,
+    return Launch(command, preload_, {.mask = mask_},
                   [](pid_t pid) { return "session-of-" + std::to_string(pid); });
   }
 
@@ -106,6 +108,24 @@ TEST_F(LaunchTest, TheProgramsSignalMaskIsTheOneGiven) {
   sigaddset(&mask_, SIGUSR1);
   const std::string status = OutputOf("grep SigBlk /proc/self/status");
   EXPECT_EQ(status, "SigBlk:\t0000000000000200\n");
+}
+
+// As one whose file lies on a file system that does not answer.
+TEST_F(LaunchTest, ASignalEndsTheWaitForAProgramThatDoesNotBegin) {
+  std::array<int, 2> news{};
+  std::array<int, 2> signals{};
+  ASSERT_EQ(pipe2(news.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(signals.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(write(signals[1], "s", 1), 1);
+  const Launched launched =
+      Launch({"/bin/true"}, preload_, {.mask = mask_, .fd = signals[0]}, [&](pid_t) {
+        char word = 0;
+        return std::string(static_cast<size_t>(read(news[0], &word, 1)), 's');
+      });
+  ASSERT_GT(launched.pid, 0);
+  EXPECT_EQ(waitpid(launched.pid, nullptr, WNOHANG), 0);
+  ASSERT_EQ(write(news[1], "n", 1), 1);
+  EXPECT_EQ(ExitCodeOf(launched.pid), 0);
 }
 
 TEST_F(LaunchTest, AMissingProgramIsToldApartFromOneThatCannotRun) {

@@ -5,7 +5,10 @@
 #include <sys/wait.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <string>
 
+#include "base/files/proc_files.h"
 #include "base/print.h"
 #include "cli/exit_code.h"
 
@@ -14,6 +17,15 @@ namespace {
 
 constexpr int kIdleWaitMs = 20;
 constexpr int kLookMs = 50;  // at the time, while a program's end is waited for
+
+// Whether the process ignores the signal, as one in the background of a shell without job
+// control does from the start with SIGINT.
+bool Ignores(pid_t pid, int signal) {
+  constexpr size_t kMaxStatus = 16384;
+  const std::string status = ReadProcFile(ProcPath(pid, "status"), kMaxStatus);
+  const std::string ignored = StatusField(status, "SigIgn");
+  return (strtoull(ignored.c_str(), nullptr, 16) >> (signal - 1) & 1) != 0;
+}
 
 double Seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
@@ -134,13 +146,17 @@ void ProgramRun::HandleSignals() {
     ++stop_requests_;
     if (!program_is_running_ || ends_at_first_request_)
       continue;
-    // A terminal's Ctrl-C reaches the program by itself; a signal sent to us alone is
-    // passed on.
     if (ignores_interrupt_ && signal == SIGINT)
       kill(program_, SIGTERM);
-    else if (info->ssi_code != SI_KERNEL)
-      kill(program_, signal);
+    else if (info->ssi_code != SI_KERNEL)  // else it has it from the terminal, too
+      PassOn(signal);
   }
+}
+
+void ProgramRun::PassOn(int signal) {
+  if (Ignores(program_, signal))
+    ++stop_requests_;  // or nothing would come of it
+  kill(program_, signal);
 }
 
 void ProgramRun::ReapProgram() {

@@ -66,6 +66,7 @@ class ProgramRun {
   void AwaitProgram(int requests, uint64_t patience_ns);
   bool IsOver();
   void HandleSignals();
+  void PassOn(int signal);
   void ReapProgram();
   void SayWaiting();
   void LookAfterJava();

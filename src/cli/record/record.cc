@@ -215,7 +215,7 @@ Outcome RecordProgram(const Options& options,
   StatusLine status_line(!options.quiet);
   LiveView view([&status_line](const std::string& text) { status_line.Show(text); });
   const Launched launched = Launch(
-      options.command, needs.preload.text(), signals.original_mask(),
+      options.command, needs.preload.text(), {signals.original_mask(), signals.fd()},
       [&](pid_t pid) { return recording.sessions()[0]->EnvironmentFor(pid); },
       options.with_java);
   if (launched.pid < 0) {
