@@ -43,12 +43,17 @@ enum class ExecOutcome : uint32_t {
   kFailed = 1,  // the process is still what it was
 };
 
+// Who sends the notice is about to become the program: its socket says which one that is,
+// also across name spaces.
+inline constexpr int32_t kExecOfSender = 0;
+
 struct ExecNotice {
   uint64_t magic;
   uint32_t version;
   ExecOutcome outcome;
   uint64_t time_ns;        // CLOCK_MONOTONIC, before the attempt
-  int32_t pid;             // the process that becomes the program
+  int32_t pid;             // the process that becomes the program: kExecOfSender, or
+                           // a child of the sender, as that one's name space numbers it
   uint32_t keeps_session;  // 1: its environment holds what a client needs
   char program[224];       // as the process names it; cut, always ends with a zero
 };

@@ -60,6 +60,19 @@ class Environment(unittest.TestCase):
         self.assertTrue(result.stdout.endswith("3 3 3 3 3 3 3 3 3 \n"), result.stdout)
         self.assertIn(f"! 9 programs were not recorded ({static}, ...): statically linked", result.stderr)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root makes PID name spaces")
+    def test_in_a_pid_name_space_those_that_are_recorded_are_not_missed(self):
+        with tempfile.TemporaryDirectory() as directory:
+            stats, sandbox = os.path.join(directory, "stats.json"), ["unshare", "-pf", "--mount-proc"]
+            result = run([*sandbox, program("starter"), program("exits"), "return"], ["-i", "1"], {"HEAPPROFD_STATS_JSON": stats})
+            self.assertTrue(result.stdout.endswith("7 7 7 7 7 7 7 7 7 \n"), result.stdout)
+            self.assertNotIn("not recorded", result.stderr)
+            with open(stats) as file:
+                self.assertEqual(json.load(file)["unrecorded"], 0)
+        static = program("static_hello")
+        result = run([*sandbox, program("starter"), static, "a"], ["-i", "1"])
+        self.assertIn(f"! 9 programs were not recorded ({static}, ...): statically linked", result.stderr)
+
     def test_programs_that_are_started_find_their_arguments_and_are_recorded(self):
         with tempfile.TemporaryDirectory() as directory:
             path = script(directory, "script", '#!/bin/sh\n[ "$1|$2|$#" = "a|b c|2" ] || exit 9\nexit "${VARIABLE:+7}"\n')

@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <sstream>
+#include <system_error>
+#include <vector>
 
 #include "base/scoped_fd.h"
 
@@ -82,6 +86,36 @@ pid_t InnerIdIn(const std::string& status_text) {
 pid_t InnerId(pid_t id) {
   const pid_t inner = InnerIdIn(ReadProcFile(ProcPath(id, "status"), kStatusSize));
   return inner != 0 ? inner : id;
+}
+
+namespace {
+
+// From ours to the innermost; empty: not known.
+std::vector<pid_t> IdsOf(pid_t pid) {
+  std::istringstream fields(
+      StatusField(ReadProcFile(ProcPath(pid, "status"), kStatusSize), "NSpid"));
+  return {std::istream_iterator<pid_t>(fields), std::istream_iterator<pid_t>()};
+}
+
+}  // namespace
+
+pid_t ChildNumbered(pid_t parent, pid_t number) {
+  const size_t depth = IdsOf(parent).size();
+  if (depth <= 1)
+    return number;                                  // as we number them
+  constexpr size_t kMaxChildren = size_t{1} << 20;  // bytes
+  std::error_code error;
+  const std::filesystem::directory_iterator threads(ProcPath(parent, "task"), error);
+  for (const auto& thread : threads) {
+    std::istringstream children(
+        ReadProcFile(thread.path().string() + "/children", kMaxChildren));
+    for (pid_t child = 0; children >> child;) {
+      const std::vector<pid_t> ids = IdsOf(child);
+      if (ids.size() >= depth && ids[depth - 1] == number)
+        return child;
+    }
+  }
+  return 0;
 }
 
 std::optional<uid_t> RealUser(pid_t pid) {

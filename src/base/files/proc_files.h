@@ -39,6 +39,10 @@ pid_t InnerIdIn(const std::string& status_text);
 // The same of one that has this number; that is it when nothing is known.
 pid_t InnerId(pid_t id);
 
+// The child of a process that has this number for the parent, which may be in a PID name
+// space of its own; 0: there is none (any more).
+pid_t ChildNumbered(pid_t parent, pid_t number);
+
 // A user that there is none of.
 inline constexpr uid_t kNobody = static_cast<uid_t>(-1);
 

@@ -78,8 +78,9 @@ class ExecAttempt {
         CountAs(&RingHeader::confined_children);
       return;
     }
-    const int pid = static_cast<int>(rt::Syscall(SYS_getpid));
-    if ((g_session.only_pid != 0 && g_session.only_pid != pid) || IsHopeless(program))
+    if ((g_session.only_pid != 0 &&
+         g_session.only_pid != static_cast<int>(rt::Syscall(SYS_getpid))) ||
+        IsHopeless(program))
       return;
     timespec now{};
     rt::Syscall(SYS_clock_gettime, CLOCK_MONOTONIC, rt::ToArg(&now));
@@ -87,7 +88,7 @@ class ExecAttempt {
     notice_.version = kWireVersion;
     notice_.time_ns = static_cast<uint64_t>(now.tv_sec) * 1'000'000'000u +
                       static_cast<uint64_t>(now.tv_nsec);
-    notice_.pid = pid;
+    notice_.pid = kExecOfSender;
     notice_.keeps_session = KeepsSession(environment) ? 1 : 0;
     for (size_t i = 0; i + 1 < sizeof(notice_.program) && program[i] != 0; ++i)
       notice_.program[i] = program[i];

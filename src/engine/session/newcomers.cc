@@ -92,11 +92,13 @@ bool Newcomers::Wants(pid_t pid) const {
 }
 
 void Newcomers::OnExecNotice(const ExecNotice& notice, pid_t sender) {
+  const pid_t pid =
+      notice.pid == kExecOfSender ? sender : ChildNumbered(sender, notice.pid);
   if (notice.outcome == ExecOutcome::kFailed) {
-    programs().Failed(notice.pid);
+    programs().Failed(pid);
     return;
   }
-  if (!config().follow_children && notice.pid != program_)
+  if (!config().follow_children && pid != program_)
     return;  // nobody misses it
   const std::string program(notice.program,
                             strnlen(notice.program, sizeof(notice.program)));
@@ -104,9 +106,13 @@ void Newcomers::OnExecNotice(const ExecNotice& notice, pid_t sender) {
   if (ReadProcessLink(sender, "cwd").text.empty())
     directory.clear();  // already over; most began where we did
   UnrecordedReason reason = ReasonOf(FindObstacle(program, directory, sender).kind);
+  if (pid == 0) {  // over already, and maybe recorded unless it cannot be
+    programs().Count(program, reason, reason == UnrecordedReason::kNotLoaded ? 0 : 1);
+    return;
+  }
   if (reason == UnrecordedReason::kNotLoaded && notice.keeps_session == 0)
     reason = UnrecordedReason::kCleanedEnvironment;
-  programs().Attempt(notice.pid, notice.time_ns, program, reason);
+  programs().Attempt(pid, notice.time_ns, program, reason);
 }
 
 void Newcomers::Expect(pid_t pid, const std::string& program) {
