@@ -4,7 +4,10 @@
 #pragma once
 
 #include <array>
+#include <cstdlib>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace heapprofd {
 
@@ -30,6 +33,15 @@ constexpr bool IsFinisherVariable(std::string_view name) {
       return true;
   }
   return false;
+}
+
+// Gives this process, a finisher, what its command has of these variables, and nothing that
+// its service was started with. The strings must outlive it.
+inline void TakeFinisherEnvironment(const std::vector<std::string>& environment) {
+  for (const char* name : kFinisherVariables)
+    unsetenv(name);
+  for (const std::string& entry : environment)
+    putenv(const_cast<char*>(entry.c_str()));
 }
 
 }  // namespace heapprofd

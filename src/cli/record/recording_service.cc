@@ -14,6 +14,7 @@
 #include "cli/record/signals.h"
 #include "cli/results/finish.h"
 #include "service/door.h"
+#include "service/finisher_environment.h"
 #include "service/service.h"
 
 namespace heapprofd {
@@ -65,8 +66,7 @@ class RecordingService {
 
   RecordingOutcome Finish(TraceRecording& recording, const FinishRequest& request) {
     const LiveView& view = ViewOf(recording);
-    for (const std::string& entry : request.environment)
-      putenv(const_cast<char*>(entry.c_str()));  // both live until the end
+    TakeFinisherEnvironment(request.environment);
     Result<SymbolizeOptions> symbols = SymbolizeOptions::FromEnvironment();
     if (!symbols.ok())
       Fail(symbols.status());

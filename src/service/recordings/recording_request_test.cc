@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "control.pb.h"
+#include "service/finisher_environment.h"
 
 namespace heapprofd {
 namespace {
@@ -64,6 +66,18 @@ TEST(RecordingRequestTest, ADeviceIsNoTrace) {
   fds.push_back(NullDevice());
   EXPECT_EQ(TakeRequest(StartOf({}, std::move(fds))).status().message(),
             "cannot record: the trace must go to a regular file");
+}
+
+// Or a recording without them would be finished as the service's starter wants his.
+TEST(FinisherEnvironmentTest, NothingOfTheServicesOwnIsLeft) {
+  for (const char* name : kFinisherVariables)
+    setenv(name, "of-the-service", 1);
+  const std::vector<std::string> own = {"LANG=C"};
+  TakeFinisherEnvironment(own);
+  for (const char* name : kFinisherVariables) {
+    const char* value = getenv(name);
+    EXPECT_STREQ(value, name == std::string("LANG") ? "C" : nullptr) << name;
+  }
 }
 
 }  // namespace
