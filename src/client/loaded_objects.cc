@@ -57,26 +57,28 @@ class LoadedObject {
     }
   }
 
-  // nullptr when the object does not define the function.
-  void* Find(const char* name) const {
+  // nullptr when the object does not define the function, or not at `address`; nullptr:
+  // at any.
+  const ElfW(Sym) * Find(const char* name, const void* address) const {
     if (symbols_ == nullptr || strings_ == nullptr)
       return nullptr;
     if (gnu_hash_ != nullptr)
-      return FindByGnuHash(name);
-    return sysv_hash_ != nullptr ? FindBySysvHash(name) : nullptr;
+      return FindByGnuHash(name, address);
+    return sysv_hash_ != nullptr ? FindBySysvHash(name, address) : nullptr;
   }
 
- private:
-  void* Match(uint32_t index, const char* name) const {
-    const ElfW(Sym)& symbol = symbols_[index];
-    const bool is_function = ELF64_ST_TYPE(symbol.st_info) == STT_FUNC;
-    if (!is_function || symbol.st_shndx == SHN_UNDEF ||
-        !NamesEqual(strings_ + symbol.st_name, name))
-      return nullptr;
+  void* AddressOf(const ElfW(Sym) & symbol) const {
     return reinterpret_cast<void*>(base_ + symbol.st_value);
   }
 
-  void* FindByGnuHash(const char* name) const {
+ private:
+  bool Matches(const ElfW(Sym) & symbol, const char* name, const void* address) const {
+    return ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF &&
+           NamesEqual(strings_ + symbol.st_name, name) &&
+           (address == nullptr || AddressOf(symbol) == address);
+  }
+
+  const ElfW(Sym) * FindByGnuHash(const char* name, const void* address) const {
     const uint32_t bucket_count = gnu_hash_[0];
     const uint32_t first = gnu_hash_[1];
     const uint32_t* buckets = gnu_hash_ + 4 + size_t{gnu_hash_[2]} * 2;
@@ -86,25 +88,23 @@ class LoadedObject {
       return nullptr;
     for (uint32_t index = buckets[hash % bucket_count]; index >= first; ++index) {
       const uint32_t entry = chain[index - first];
-      if ((entry | 1) == (hash | 1)) {
-        if (void* address = Match(index, name))
-          return address;
-      }
+      if ((entry | 1) == (hash | 1) && Matches(symbols_[index], name, address))
+        return &symbols_[index];
       if ((entry & 1) != 0)
         break;
     }
     return nullptr;
   }
 
-  void* FindBySysvHash(const char* name) const {
+  const ElfW(Sym) * FindBySysvHash(const char* name, const void* address) const {
     const uint32_t bucket_count = sysv_hash_[0];
     const uint32_t* chain = sysv_hash_ + 2 + bucket_count;
     if (bucket_count == 0)
       return nullptr;
     for (uint32_t index = sysv_hash_[2 + SysvHash(name) % bucket_count]; index != 0;
          index = chain[index]) {
-      if (void* address = Match(index, name))
-        return address;
+      if (Matches(symbols_[index], name, address))
+        return &symbols_[index];
     }
     return nullptr;
   }
@@ -135,7 +135,14 @@ const link_map* ObjectAt(const ElfW(Dyn) * dynamic) {
 }
 
 void* FindFunction(const link_map& object, const char* name) {
-  return LoadedObject(object).Find(name);
+  const LoadedObject loaded(object);
+  const ElfW(Sym)* symbol = loaded.Find(name, nullptr);
+  return symbol != nullptr ? loaded.AddressOf(*symbol) : nullptr;
+}
+
+const ElfW(Sym) *
+    FindSymbol(const link_map& object, const char* name, const void* address) {
+  return LoadedObject(object).Find(name, address);
 }
 
 }  // namespace heapprofd

@@ -15,4 +15,9 @@ const link_map* ObjectAt(const ElfW(Dyn) * dynamic);
 // nullptr when the object does not define the function.
 void* FindFunction(const link_map& object, const char* name);
 
+// The symbol by which the object defines the function at `address`, which may have
+// several of one name (versions). nullptr when there is none.
+const ElfW(Sym) *
+    FindSymbol(const link_map& object, const char* name, const void* address);
+
 }  // namespace heapprofd

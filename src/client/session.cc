@@ -104,12 +104,20 @@ void SetState(SessionState state) {
 #endif
 }
 
+void TellOpens(std::atomic<uint32_t> UnseenOpens::*kind) {
+  (g_session.client()->ring.unseen_opens.*kind)
+      .store((g_session.unseen_opens.*kind).load(std::memory_order_relaxed),
+             std::memory_order_relaxed);
+}
+
 // Of the thread that has set kInitializing or kChanging, or a forked child's only one. No
 // thread may ever see kActive or kJoining with the wiped word zero: that is what such a
 // child looks like.
 void BecomeActive() {
-  g_session.client()->ring.lacks_malloc.store(g_hooks_malloc ? 0 : 1,
-                                              std::memory_order_relaxed);
+  RingHeader& header = g_session.client()->ring;
+  header.lacks_malloc.store(g_hooks_malloc ? 0 : 1, std::memory_order_relaxed);
+  TellOpens(&UnseenOpens::deepbind);
+  TellOpens(&UnseenOpens::namespaces);
   g_wiped.active.store(1, std::memory_order_release);
   SetState(SessionState::kActive);
 }
@@ -398,6 +406,12 @@ ThreadSlot* EnterSession() {
   if (slot == &g_orphan_slot)
     return nullptr;
   return AttachThread();
+}
+
+void CountUnseenOpen(std::atomic<uint32_t> UnseenOpens::*kind) {
+  (g_session.unseen_opens.*kind).fetch_add(1, std::memory_order_relaxed);
+  if (EnterSession() != nullptr)
+    TellOpens(kind);
 }
 
 uint32_t CurrentSession() {

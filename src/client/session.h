@@ -76,8 +76,9 @@ struct ClientSession {
   ForkSlot spare_fork_slot;  // for a child for which there is none in that block
   std::atomic<bool> is_fork_block_full;  // when a thread of this process looked there
   std::atomic<bool> is_out_of_reach;     // it has asked for a session and nobody heard it
-  JoinClaim join;                        // of the thread that asks for a session
-  SessionMemory* left_memory;        // an ancestor's; other threads may still look at it
+  UnseenOpens unseen_opens;    // since the program began, for each session's RingHeader
+  JoinClaim join;              // of the thread that asks for a session
+  SessionMemory* left_memory;  // an ancestor's; other threads may still look at it
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
   WalkHints hints;
@@ -155,6 +156,9 @@ ThreadSlot* OrphanSlot();
 extern constinit thread_local ThreadSlot* t_slot
     __attribute__((tls_model("initial-exec")));
 #endif
+
+// Counts a call of the program.
+void CountUnseenOpen(std::atomic<uint32_t> UnseenOpens::*kind);
 
 // Waits until the engine has read all records that bring new frames, at most a second:
 // afterwards modules may be unloaded or the process with its list of mappings may vanish.

@@ -44,6 +44,8 @@ struct Quality {
   uint64_t refused_marks = 0;
   uint64_t unshaped_blocks = 0;
   uint64_t unlisted_blocks = 0;
+  uint64_t deepbind_opens = 0;
+  uint64_t namespace_opens = 0;
   uint64_t unsampled_calls = 0;
   uint64_t unsampled_bytes = 0;
 };
@@ -120,6 +122,12 @@ constexpr auto kFigures = std::to_array<Figure>({
     {"unlisted_blocks", 26, &Quality::unlisted_blocks,
      "live sampled blocks that a list of them, where one was asked for, does not have: "
      "there are too many",
+     kIsFault},
+    {"deepbind_opens", 31, &Quality::deepbind_opens,
+     "calls of dlopen with RTLD_DEEPBIND that lead past the profiler to the C library",
+     kIsFault},
+    {"namespace_opens", 32, &Quality::namespace_opens,
+     "calls of dlmopen into another namespace, whose C library is not recorded",
      kIsFault},
     {"unsampled_calls", 27, &Quality::unsampled_calls,
      "allocations of a forked child that were counted, but came too early to be sampled",

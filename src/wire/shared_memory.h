@@ -128,6 +128,12 @@ struct AllocatorReport {
   std::atomic<uint64_t> free;      // held back
 };
 
+// Calls that open libraries whose allocations the client cannot see.
+struct UnseenOpens {
+  std::atomic<uint32_t> deepbind;    // dlopen() with RTLD_DEEPBIND
+  std::atomic<uint32_t> namespaces;  // dlmopen() into another namespace
+};
+
 struct RingHeader {
   alignas(64) std::atomic<uint64_t> write_position;  // bytes ever reserved
   std::atomic<uint64_t> lost_records;
@@ -161,6 +167,7 @@ struct RingHeader {
   // descriptor left.
   std::atomic<uint32_t> unreached_children;
   std::atomic<uint32_t> children_without_descriptor;
+  UnseenOpens unseen_opens;
 };
 
 enum class ClientError : uint32_t {

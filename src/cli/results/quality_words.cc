@@ -101,6 +101,21 @@ void AddLimits(const Quality& quality, std::vector<std::string>* warnings) {
         "a larger --interval");
 }
 
+// Libraries that were opened so that they never meet the hooks.
+void AddUnseen(const Quality& quality, std::vector<std::string>* warnings) {
+  if (quality.deepbind_opens > 0)
+    warnings->push_back(
+        CountedExactly(quality.deepbind_opens, " call", " calls") +
+        " of dlopen with RTLD_DEEPBIND: what these libraries allocate in the C library, "
+        "past the program's own allocator, is not recorded; record the running program "
+        "with -p");
+  if (quality.namespace_opens > 0)
+    warnings->push_back(
+        CountedExactly(quality.namespace_opens, " call", " calls") +
+        " of dlmopen: what libraries in a namespace of their own allocate is not "
+        "recorded; record with -p when they are loaded");
+}
+
 // Why no way was found is known of those that end where the code itself is not.
 void AddCutStacks(const Quality& quality, std::vector<std::string>* warnings) {
   const uint64_t others =
@@ -169,6 +184,7 @@ std::vector<std::string> WordsOf(const ProfileFaults& faults) {
   std::vector<std::string> words;
   AddLosses(faults, &words);
   AddLimits(faults.quality, &words);
+  AddUnseen(faults.quality, &words);
   AddStacks(faults.quality, &words);
   AddLateFiles(faults, &words);
   return words;

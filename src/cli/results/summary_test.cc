@@ -338,6 +338,14 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
        "10,000"},
       {[](TestProfile& t) { t.profile().quality.threads_without_slot = 2; }, "2 threads",
        "4096"},
+      {[](TestProfile& t) { t.profile().quality.deepbind_opens = 1; },
+       "1 call of dlopen with RTLD_DEEPBIND: what these libraries allocate in the C "
+       "library, past the program's own allocator, is not recorded",
+       "record the running program with -p"},
+      {[](TestProfile& t) { t.profile().quality.namespace_opens = 2; },
+       "2 calls of dlmopen: what libraries in a namespace of their own allocate is not "
+       "recorded",
+       "record with -p when they are loaded"},
       {[](TestProfile& t) { t.profile().quality.unshaped_blocks = 1; },
        "1 size or lifetime of a sampled block is told of the heap alone, not of their "
        "stacks",

@@ -10,9 +10,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "client/engine_link/handshake_client.h"
 #include "client/engine_link/service_client.h"
 #include "client/hook_path.h"
 #include "client/preload/allocator_report.h"
+#include "client/preload/libc_symbols.h"
 #include "client/preload/real_functions.h"
 #include "client/recorder.h"
 #include "client/recorder_table.h"
@@ -274,23 +276,16 @@ HPD_EXPORT size_t malloc_usable_size(void* pointer) {
   return g_real.malloc_usable_size(pointer);
 }
 
-// Unloading makes addresses reusable by other code: the rules learnt for them must not
-// outlive it.
-HPD_EXPORT int dlclose(void* handle) {
-  EnsureResolved();
-  // What was sampled in this module must be looked up while it is still there.
-  heapprofd::WaitUntilDrained();
-  const int result = g_real.dlclose(handle);
-  heapprofd::RecordModulesChanged();
-  return result;
-}
-
 }  // extern "C"
 
 const bool heapprofd::g_hooks_malloc = true;
 
 bool heapprofd::PrepareShell() {
-  return ResolveRealFunctions();
+  if (!ResolveRealFunctions())
+    return false;
+  if (!IsProfilingForbidden())  // by whom a system call could be the end of it
+    LeadLibcHere();
+  return true;
 }
 
 // Where libheapprofd_client finds this library: see client/recorder_table.h.

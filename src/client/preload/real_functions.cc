@@ -187,6 +187,11 @@ RealDefinition FindRealFunction(const char* name) {
   return {.address = found.address, .object = found.object};
 }
 
+void* FindLateFunction(const char* name) {
+  EnterSession();
+  return FindNext(name).address;
+}
+
 #define HPD_RESOLVE(field) \
   g_real.field = reinterpret_cast<decltype(g_real.field)>(FindNext(#field).address)
 
@@ -230,6 +235,8 @@ bool ResolveRealFunctions() {
   HPD_RESOLVE(pvalloc);
   HPD_RESOLVE(malloc_usable_size);
   ResolveJemalloc();
+  HPD_RESOLVE(dlopen);
+  HPD_RESOLVE(dlmopen);
   HPD_RESOLVE(dlclose);
   HPD_RESOLVE(execve);
   HPD_RESOLVE(execvpe);

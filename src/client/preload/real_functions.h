@@ -67,6 +67,9 @@ struct RealFunctions {
   void (*dallocx)(void*, int) = nullptr;
   void (*sdallocx)(void*, size_t, int) = nullptr;
   size_t (*nallocx)(size_t, int) = nullptr;
+  // nullptr before a library that has them is loaded: see EnsureFound.
+  void* (*dlopen)(const char*, int) = nullptr;
+  void* (*dlmopen)(long, const char*, int) = nullptr;
   int (*dlclose)(void*) = nullptr;
   int (*execve)(const char*, char* const*, char* const*) = nullptr;
   int (*execvpe)(const char*, char* const*, char* const*) = nullptr;
@@ -94,6 +97,17 @@ struct RealDefinition {
 };
 
 RealDefinition FindRealFunction(const char* name);
+
+// The same at any time: g_real may not have been filled yet.
+void* FindLateFunction(const char* name);
+
+// Before a function is called that an older glibc has in a library of its own, which may
+// have been loaded since g_real was filled.
+template <typename Function>
+inline void EnsureFound(Function** function, const char* name) {
+  if (__builtin_expect(*function == nullptr, 0))
+    *function = reinterpret_cast<Function*>(FindLateFunction(name));
+}
 
 // Fills g_real; false when this library is not in the loader's list or no malloc follows
 // it.

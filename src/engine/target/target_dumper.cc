@@ -84,6 +84,9 @@ void TargetDumper::LookAtQuality() {
       header.threads_without_slot.load(std::memory_order_relaxed);
   quality.reports_without_slot =
       header.reports_without_slot.load(std::memory_order_relaxed);
+  quality.deepbind_opens = header.unseen_opens.deepbind.load(std::memory_order_relaxed);
+  quality.namespace_opens =
+      header.unseen_opens.namespaces.load(std::memory_order_relaxed);
   quality.unsampled_calls =
       BoundedCounter(header.unsampled_calls.load(std::memory_order_relaxed));
   quality.unsampled_bytes =

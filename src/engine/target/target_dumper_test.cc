@@ -65,6 +65,8 @@ TEST_F(TargetDumperTest, WhatTheClientSaysOfItselfIsTakenOver) {
   ring().lost_records.store(7);
   ring().lost_samples.store(3);
   ring().threads_without_slot.store(2);
+  ring().unseen_opens.deepbind.store(3);
+  ring().unseen_opens.namespaces.store(4);
   ring().lacks_malloc.store(1);
   ring().counted_children.store(4);
   ring().client_error.store(static_cast<uint32_t>(ClientError::kBlockTimeout));
@@ -72,6 +74,8 @@ TEST_F(TargetDumperTest, WhatTheClientSaysOfItselfIsTakenOver) {
   EXPECT_EQ(profile_.quality.lost_records, 7u);
   EXPECT_EQ(profile_.quality.lost_samples, 3u);
   EXPECT_EQ(profile_.quality.threads_without_slot, 2u);
+  EXPECT_EQ(profile_.quality.deepbind_opens, 3u);
+  EXPECT_EQ(profile_.quality.namespace_opens, 4u);
   EXPECT_FALSE(profile_.hooks_malloc);
   EXPECT_EQ(profile_.forked.count, 4u);
   EXPECT_EQ(profile_.client_fault, ClientFault::kHitTimeout);
