@@ -1,5 +1,7 @@
 #include "attach/attached_process.h"
 
+#include <algorithm>
+
 #include "attach/refusals.h"
 #include "attach/stopped_process.h"
 #include "attach/wait_limit.h"
@@ -100,6 +102,22 @@ Status AttachedProcess::TakeBrokenHooksOut() {
   if (process_.IsSameImage())
     hooks_.TakeBrokenOut();
   return {};
+}
+
+std::vector<std::string> AttachedProcess::AllocatorsSince(AllocatorFinder* finder) const {
+  std::vector<std::string> since;
+  // Those that could not be hooked then have been told.
+  if (!hooks_.are_in() || report_.allocators.empty() || !report_.unpatched.empty() ||
+      !process_.IsSameImage())
+    return since;
+  for (const Allocator& allocator : finder->Find(process_, process_.Maps()).allocators)
+    since.push_back(allocator.path);
+  for (const std::string& hooked : report_.allocators) {
+    const auto same = std::ranges::find(since, hooked);  // there may be more of one path
+    if (same != since.end())
+      since.erase(same);
+  }
+  return since;
 }
 
 // No thread can be inside of a jump; those that were inside of what it replaces have been

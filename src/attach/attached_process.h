@@ -68,6 +68,10 @@ class AttachedProcess {
   // The same for a program that is being started; its thread stays stopped.
   Status PutHooksInHeld(const TracedThread& thread);
 
+  // Paths of the allocators that the process has loaded since it was attached to, in which
+  // there are no hooks.
+  std::vector<std::string> AllocatorsSince(AllocatorFinder* finder) const;
+
   // Takes them out again and verifies that every byte is as it was. OK when the process
   // has ended or become another program.
   Status TakeHooksOut();

@@ -1,12 +1,14 @@
 // Has a plugin allocate 1000 blocks of 1000 bytes, which it keeps, and free 500 blocks of
 // 2000 bytes of the program's own. The plugin, or the allocator, is got in a way that leads
-// past interposed symbols. Usage: ways_past WAY PLUGIN, where WAY is
+// past interposed symbols. Usage: ways_past WAY PLUGIN [wait], where WAY is
 //   deepbind   dlopen with RTLD_DEEPBIND, lazily
 //   now        the same, bound at once
 //   handle     dlsym with a handle of libc: this program does the plugin's work
 //   apart      as deepbind, and the program frees its blocks itself
 //   namespace  dlmopen, likewise
 //   plain      dlopen
+// With "wait" it says "ready" and reads a line before it opens anything, and says "opened"
+// and "done" and reads lines when it has opened the plugin and when it has done its work.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -50,9 +52,19 @@ static void* open_plugin(const char* way, const char* plugin) {
   return dlopen(plugin, RTLD_NOW);
 }
 
+static void say(int argc, const char* word) {
+  if (argc < 4)
+    return;
+  puts(word);
+  fflush(stdout);
+  while (getchar() != '\n') {
+  }
+}
+
 int main(int argc, char** argv) {
-  if (argc != 3)
+  if (argc < 3)
     return 2;
+  say(argc, "ready");
   if (strcmp(argv[1], "handle") == 0) {
     void* libc = dlopen("libc.so.6", RTLD_NOLOAD | RTLD_NOW);
     libc_malloc = (void* (*)(size_t))dlsym(libc, "malloc");
@@ -70,11 +82,13 @@ int main(int argc, char** argv) {
   }
   if (strcmp(argv[1], "namespace") == 0 || strcmp(argv[1], "apart") == 0)
     frees = free;  // another allocator knows nothing of these
+  say(argc, "opened");
   for (int i = 0; i < kKept; ++i)
     kept[i] = keeps(kKeptSize);
   for (int i = 0; i < kFreed; ++i)
     freed[i] = host_allocates(kFreedSize);
   for (int i = 0; i < kFreed; ++i)
     frees(freed[i]);
+  say(argc, "done");
   return 7;
 }

@@ -181,11 +181,24 @@ void AttachedTargets::RestoreChildren(pid_t pid) {
 void AttachedTargets::TakeHooksOut(const std::shared_ptr<AttachedProcess>& attached) {
   const pid_t pid = attached->pid();
   const auto status = std::make_shared<Status>();
+  const auto unseen = std::make_shared<std::vector<std::string>>();
+  const auto finder = allocators_;
   const bool is_done = RunApart(
-      pid, [status, attached] { *status = attached->TakeHooksOut(); },
+      pid,
+      [status, unseen, finder, attached] {
+        *unseen = attached->AllocatorsSince(finder.get());
+        *status = attached->TakeHooksOut();
+      },
       context_->meanwhile());
-  if (!is_done)
+  if (!is_done) {
+    allocators_ = std::make_shared<AllocatorFinder>();  // the thread has the other one
     return context_->problems().Note(HangsInKernel(pid).message());
+  }
+  for (const std::string& path : *unseen)
+    context_->problems().Note("cannot record all of process " + std::to_string(pid) +
+                              ": it has loaded " + path +
+                              " since heap_profile attached, and what that allocates was "
+                              "not seen; record again with -p");
   if (!status->ok())
     context_->problems().Note(status->message());
   reports_.push_back(attached->report());
