@@ -12,6 +12,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/files/folder.h"
 #include "base/files/passed_fds.h"
 #include "base/unix_address.h"
 
@@ -40,6 +41,16 @@ Status CheckPeer(const std::string& path, int fd) {
                     "HEAPPROFD_DIRECTORY to the place of another one");
 }
 
+// What root's path leads to is for root to decide.
+Status CheckPlace(const std::string& path) {
+  if (geteuid() != 0 || IsUnalterable(path.substr(0, path.rfind('/'))))
+    return {};
+  return Status(StatusCode::kUnavailable,
+                "cannot use the service at " + path +
+                    ": other users can alter that place; set HEAPPROFD_DIRECTORY to one "
+                    "that root alone can alter");
+}
+
 }  // namespace
 
 Result<ControlChannel> ControlChannel::Connect(const std::string& path) {
@@ -52,6 +63,7 @@ Result<ControlChannel> ControlChannel::Connect(const std::string& path) {
                                                     ": the path is too long; name "
                                                     "a shorter one by "
                                                     "HEAPPROFD_DIRECTORY");
+  HPD_TRY(CheckPlace(path));
   // Connecting waits while others queue there.
   setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &kConnectPatience,
              sizeof(kConnectPatience));

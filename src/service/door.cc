@@ -4,7 +4,7 @@ namespace heapprofd {
 
 Result<std::unique_ptr<Door>> Door::Open(RuntimeDirectory* directory, ScopedFd listener) {
   HPD_TRY_ASSIGN(std::unique_ptr<Reception> reception,
-                 Reception::Open(directory->socket_path(), std::move(listener)));
+                 Reception::Open(directory->socket_place(), std::move(listener)));
   std::unique_ptr<Door> door(new Door(directory, std::move(reception)));
   // Programs that an earlier service has woken may be wanted by no recording now. Those
   // that it recorded notice by themselves that it is gone.

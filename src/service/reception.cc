@@ -21,11 +21,11 @@ constexpr PendingClients::Limits kLimits = {
 
 }  // namespace
 
-Reception::Reception(std::string path) : path_(std::move(path)), clients_(kLimits) {}
+Reception::Reception(FilePlace place) : place_(std::move(place)), clients_(kLimits) {}
 
-Result<std::unique_ptr<Reception>> Reception::Open(const std::string& path,
+Result<std::unique_ptr<Reception>> Reception::Open(const FilePlace& place,
                                                    ScopedFd listener) {
-  std::unique_ptr<Reception> reception(new Reception(path));
+  std::unique_ptr<Reception> reception(new Reception(place));
   reception->listener_ = std::move(listener);
   if (!reception->listener_.valid())
     HPD_TRY(reception->Listen());
@@ -37,26 +37,27 @@ Result<std::unique_ptr<Reception>> Reception::Open(const std::string& path,
 // Whoever comes later need not wait for an answer.
 Reception::~Reception() {
   if (owns_socket_)
-    unlink(path_.c_str());
+    unlink(place_.at.c_str());
 }
 
 Status Reception::Listen() {
   listener_ = ScopedFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener_.valid())
-    return Status::FromErrno("cannot listen on " + path_, errno);
-  const std::optional<sockaddr_un> address = UnixAddress(path_);
-  if (!address)
+    return Status::FromErrno("cannot listen on " + place_.path, errno);
+  const std::optional<sockaddr_un> address = UnixAddress(place_.at);
+  // The others connect by the path.
+  if (!address || !UnixAddress(place_.path))
     return Status(StatusCode::kInvalidArgument,
-                  "cannot listen on " + path_ +
+                  "cannot listen on " + place_.path +
                       ": the path is too long; name a shorter "
                       "one with --directory");
   RefuseFds(listener_.get());  // before anybody can connect
-  unlink(path_.c_str());       // left by a service that was killed: the lock is ours
+  unlink(place_.at.c_str());   // left by a service that was killed: the lock is ours
   if (bind(listener_.get(), reinterpret_cast<const sockaddr*>(&*address),
            sizeof(*address)) != 0 ||
-      chmod(path_.c_str(), geteuid() == 0 ? 0666 : 0600) != 0 ||
+      chmod(place_.at.c_str(), geteuid() == 0 ? 0666 : 0600) != 0 ||
       listen(listener_.get(), SOMAXCONN) != 0)
-    return Status::FromErrno("cannot listen on " + path_, errno);
+    return Status::FromErrno("cannot listen on " + place_.path, errno);
   owns_socket_ = true;
   return {};
 }

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files/file_place.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "engine/pending_clients.h"
@@ -19,8 +20,8 @@ namespace heapprofd {
 class Reception {
  public:
   // `listener`: a listening socket from whoever supervises the service, or invalid: one
-  // is made at `path`, and removed in the end. Root's is open to everybody.
-  static Result<std::unique_ptr<Reception>> Open(const std::string& path,
+  // is made at `place`, and removed in the end. Root's is open to everybody.
+  static Result<std::unique_ptr<Reception>> Open(const FilePlace& place,
                                                  ScopedFd listener);
 
   ~Reception();
@@ -49,11 +50,11 @@ class Reception {
   }
 
  private:
-  explicit Reception(std::string path);
+  explicit Reception(FilePlace place);
 
   Status Listen();
 
-  std::string path_;
+  FilePlace place_;
   bool owns_socket_ = false;
   bool is_behind_ = false;  // somebody was left for the next turn
   ScopedFd listener_;

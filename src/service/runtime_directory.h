@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "base/files/file_place.h"
 #include "base/scoped_fd.h"
 #include "base/status.h"
 #include "wire/service_place.h"
@@ -21,7 +22,8 @@ std::string OwnServiceDirectory();
 class RuntimeDirectory {
  public:
   // Makes the directory and the wake page and takes the lock. kUnavailable: another
-  // service has it.
+  // service has it. Everything is reached by the descriptor of the directory. Root takes no
+  // directory that other users can alter, and no user's directory that has other files.
   static Result<std::unique_ptr<RuntimeDirectory>> Open(const std::string& path);
 
   ~RuntimeDirectory();
@@ -30,7 +32,8 @@ class RuntimeDirectory {
 
   const std::string& path() const { return path_; }
 
-  std::string socket_path() const { return path_ + kSocketName; }
+  // Where the service listens.
+  FilePlace socket_place() const;
 
   // Another service may start here, although children of this one still live.
   void GiveUpLock();
@@ -48,10 +51,13 @@ class RuntimeDirectory {
   explicit RuntimeDirectory(std::string path) : path_(std::move(path)) {}
 
   Status MakeDirectory();
+  Status CheckContents(bool was_open) const;
+  Result<ScopedFd> OpenFile(const std::string& name) const;
   Status TakeLock();
   Status MapWakePage();
 
   std::string path_;
+  ScopedFd directory_;
   ScopedFd lock_;
   WakePage* wake_ = nullptr;
 };

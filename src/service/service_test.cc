@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/files/passed_fds.h"
+#include "base/scoped_fd.h"
 #include "control.pb.h"
 
 namespace heapprofd {
@@ -399,6 +400,84 @@ TEST(RuntimeDirectoryTest, SomebodyElsesDirectoryIsRefused) {
   EXPECT_EQ(RuntimeDirectory::Open("/").status().message(),
             "cannot use /: it is no directory of this user; remove it, or set "
             "HEAPPROFD_DIRECTORY");
+}
+
+// A directory of the test's, with what a service has in it.
+class RuntimeDirectoryPlaceTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "/hpdXXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    place_ = pattern;
+  }
+
+  void TearDown() override { std::filesystem::remove_all(place_); }
+
+  void Put(const std::string& name) const {
+    const ScopedFd file(
+        open((place_ + name).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    EXPECT_TRUE(file.valid());
+  }
+
+  mode_t ModeOf(const std::string& name) const {
+    struct stat status {};
+
+    EXPECT_EQ(lstat((place_ + name).c_str(), &status), 0);
+    return status.st_mode & 07777;
+  }
+
+  static std::string MessageOf(const std::string& path) {
+    return RuntimeDirectory::Open(path).status().message();
+  }
+
+  std::string place_;
+};
+
+TEST_F(RuntimeDirectoryPlaceTest, NoLinkInItIsFollowed) {
+  Put("/victim");
+  ASSERT_EQ(chmod((place_ + "/victim").c_str(), 0640), 0);
+  ASSERT_EQ(mkdir((place_ + "/at").c_str(), 0700), 0);
+  for (const char* name : {"/at/wake", "/at/lock"}) {
+    ASSERT_EQ(symlink((place_ + "/victim").c_str(), (place_ + name).c_str()), 0);
+    EXPECT_EQ(MessageOf(place_ + "/at"),
+              "cannot use " + place_ + name +
+                  ": it is no regular file of this user; remove it");
+    EXPECT_EQ(unlink((place_ + name).c_str()), 0);
+  }
+  ASSERT_EQ(symlink((place_ + "/at").c_str(), (place_ + "/link").c_str()), 0);
+  EXPECT_EQ(MessageOf(place_ + "/link"),
+            "cannot use " + place_ +
+                "/link: it is no directory of this user; remove it, or set "
+                "HEAPPROFD_DIRECTORY");
+  EXPECT_EQ(ModeOf("/victim"), 0640u);
+}
+
+TEST_F(RuntimeDirectoryPlaceTest, OneThatIsThereForSomethingElseIsLeftAsItIs) {
+  Put("/mail");
+  EXPECT_EQ(MessageOf(place_),
+            "cannot use " + place_ +
+                ": it has files already, such as mail; name a new or empty directory, "
+                "by --directory or HEAPPROFD_DIRECTORY");
+  EXPECT_EQ(ModeOf(""), 0700u);
+  Put("/lock");  // one of an earlier service
+  EXPECT_EQ(MessageOf(place_ + "/"), "");
+}
+
+TEST_F(RuntimeDirectoryPlaceTest, RootTakesNoneThatOthersCanAlter) {
+  if (geteuid() != 0)
+    GTEST_SKIP() << "needs root";
+  ASSERT_EQ(mkdir((place_ + "/theirs").c_str(), 0755), 0);
+  ASSERT_EQ(chown((place_ + "/theirs").c_str(), 61001, 61001), 0);
+  EXPECT_EQ(MessageOf(place_ + "/theirs/x"),
+            "cannot use " + place_ + "/theirs/x: other users can alter " + place_ +
+                "/theirs; name a place that root alone can alter");
+  ASSERT_EQ(mkdir((place_ + "/open").c_str(), 0777), 0);
+  ASSERT_EQ(chmod((place_ + "/open").c_str(), 0777), 0);
+  Put("/open/wake");
+  EXPECT_NE(MessageOf(place_ + "/open"), "");
+  EXPECT_EQ(unlink((place_ + "/open/wake").c_str()), 0);
+  EXPECT_EQ(MessageOf(place_ + "/open"), "");
+  EXPECT_EQ(ModeOf("/open"), 0755u);
 }
 
 TEST(RuntimeDirectoryTest, AFileInThePlaceIsRefused) {

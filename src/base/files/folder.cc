@@ -189,6 +189,26 @@ Result<ScopedFd> OpenFolder(const std::string& path, const std::string& failure)
   return folder;
 }
 
+Result<ScopedFd> OpenUnalterableFolder(const std::string& path,
+                                       const std::string& failure) {
+  if (geteuid() != 0)
+    return OpenFolder(path, failure);
+  FolderWalk walk(path);
+  ScopedFd folder = walk.Run();
+
+  struct stat status {};
+
+  if (!folder.valid() || fstat(folder.get(), &status) != 0)
+    return Status::FromErrno(failure, errno);
+  if (!walk.is_unalterable() || !IsOnlyOurs(status))
+    return Status(
+        StatusCode::kInvalidArgument,
+        failure + ": other users can alter " +
+            path.substr(0, std::max<size_t>(path.find_last_not_of('/') + 1, 1)) +
+            "; name a place that root alone can alter");
+  return folder;
+}
+
 SplitPath Split(const std::string& path) {
   const size_t name = path.rfind('/') + 1;  // 0: there is no slash
   return {.folder = name == 0 ? "." : path.substr(0, name),

@@ -27,6 +27,11 @@ uid_t LinkOwner(const struct stat& link, const struct stat& folder);
 // (/proc/PID/fd) is followed.
 Result<ScopedFd> OpenFolder(const std::string& path, const std::string& failure);
 
+// Opens `path` like OpenFolder. As root it refuses a directory that other users can alter:
+// one that they can write to or rename, or that their link leads to.
+Result<ScopedFd> OpenUnalterableFolder(const std::string& path,
+                                       const std::string& failure);
+
 // The directory that a path names its last part in, "." where it names none, and that
 // part, "." where it ends with a slash.
 struct SplitPath {

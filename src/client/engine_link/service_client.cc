@@ -83,33 +83,43 @@ const WakePage* MapWakePage(const char* path) {
   return rt::IsError(address) ? nullptr : reinterpret_cast<const WakePage*>(address);
 }
 
-bool IsOwnDirectory(const char* path) {
+// The directory by descriptor, if it is one of this user's: its path may lead elsewhere the
+// next time. A negative number else.
+long OpenOwnDirectory(const char* path) {
   struct stat status {};
 
-  return !rt::IsError(rt::Syscall(SYS_newfstatat, AT_FDCWD, rt::ToArg(path),
-                                  rt::ToArg(&status), AT_SYMLINK_NOFOLLOW)) &&
-         S_ISDIR(status.st_mode) && status.st_uid == OwnUser();
+  const long fd = rt::Syscall(SYS_openat, AT_FDCWD, rt::ToArg(path),
+                              O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (rt::IsError(fd) || (!rt::IsError(rt::Syscall(SYS_fstat, fd, rt::ToArg(&status))) &&
+                          status.st_uid == OwnUser()))
+    return fd;
+  rt::Syscall(SYS_close, fd);
+  return -1;
 }
 
 // Makes the page that a service of this user will use, so that one that starts later
 // finds this program. It appears at once with its full size: others look for it, too.
-void MakeWakePage(const char* directory, const char* wake) {
-  rt::Syscall(SYS_mkdirat, AT_FDCWD, rt::ToArg(directory),
+void MakeWakePage(const char* path) {
+  rt::Syscall(SYS_mkdirat, AT_FDCWD, rt::ToArg(path),
               OwnUser() == 0 ? kSystemDirectoryMode : kDirectoryMode);
-  if (!IsOwnDirectory(directory))
+  const long directory = OpenOwnDirectory(path);
+  if (directory < 0)
     return;
+  const char* const wake = &kWakeName[1];
   Path draft;
   draft.Append(wake).Append(".").AppendNumber(
       static_cast<uint64_t>(rt::Syscall(SYS_gettid)));
-  const long fd = rt::Syscall(SYS_openat, AT_FDCWD, rt::ToArg(draft.text()),
+  const long fd = rt::Syscall(SYS_openat, directory, rt::ToArg(draft.text()),
                               O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (rt::IsError(fd))
-    return;
-  if (!rt::IsError(rt::Syscall(SYS_ftruncate, fd, kWakePageSize)) &&
-      !rt::IsError(rt::Syscall(SYS_fchmod, fd, 0444)))
-    rt::Syscall(SYS_linkat, AT_FDCWD, rt::ToArg(draft.text()), AT_FDCWD, rt::ToArg(wake));
-  rt::Syscall(SYS_unlinkat, AT_FDCWD, rt::ToArg(draft.text()));
-  rt::Syscall(SYS_close, fd);
+  if (!rt::IsError(fd)) {
+    if (!rt::IsError(rt::Syscall(SYS_ftruncate, fd, kWakePageSize)) &&
+        !rt::IsError(rt::Syscall(SYS_fchmod, fd, 0444)))
+      rt::Syscall(SYS_linkat, directory, rt::ToArg(draft.text()), directory,
+                  rt::ToArg(wake));
+    rt::Syscall(SYS_unlinkat, directory, rt::ToArg(draft.text()), 0);
+    rt::Syscall(SYS_close, fd);
+  }
+  rt::Syscall(SYS_close, directory);
 }
 
 Path UserDirectory() {
@@ -136,7 +146,7 @@ void FindWakePage(ServicePlace& place, bool is_ours) {
   wake.Append(directory).Append(kWakeName);
   const WakePage* page = MapWakePage(wake.text());
   if (page == nullptr && is_ours) {
-    MakeWakePage(directory, wake.text());
+    MakeWakePage(directory);
     page = MapWakePage(wake.text());
   }
   place.wake.store(page, std::memory_order_release);
