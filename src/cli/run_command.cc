@@ -7,9 +7,11 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/child_process.h"
+#include "base/files/root_environment.h"
 #include "base/scoped_fd.h"
 #include "base/text.h"
 #include "cli/execute.h"
@@ -24,6 +26,7 @@ constexpr size_t kMaxOutput = size_t{64} << 10;
 // What it has of us.
 struct Inheritance {
   pid_t parent;
+  const std::string& path;  // where programs are looked up
   const sigset_t& mask;
   int output;
   int error_fd;
@@ -35,6 +38,9 @@ struct Inheritance {
   if (manner.ends_with_us)
     EndWithParent(inheritance.parent, SIGTERM);
   setpgid(0, 0);
+  // An empty one would be the working directory.
+  if (getenv("PATH") != nullptr)
+    setenv("PATH", inheritance.path.empty() ? "/" : inheritance.path.c_str(), 1);
   sigprocmask(SIG_SETMASK, &inheritance.mask, nullptr);
   dup2(inheritance.output, STDOUT_FILENO);
   if (manner.with_errors)
@@ -104,12 +110,14 @@ Result<RunningCommand> RunningCommand::Start(const std::vector<std::string>& com
   HPD_TRY_ASSIGN(Pipe output, CreatePipe());
   HPD_TRY_ASSIGN(Pipe execution, CreatePipe());
   const pid_t parent = getpid();
+  const std::string path = TrustedPath();
   const pid_t pid = fork();
   if (pid < 0)
     return Status::FromErrno("cannot start " + command[0], errno);
   if (pid == 0)
     BecomeCommand(command,
                   {.parent = parent,
+                   .path = path,
                    .mask = mask,
                    .output = output.write_end.get(),
                    .error_fd = execution.write_end.get()},

@@ -102,7 +102,7 @@ Obstacle ElfObstacle(const std::string& path, const std::string& head) {
 // What its symbols tell.
 std::string InsteadOfPreloading(const std::string& file) {
   static constexpr std::string_view kGoMarker = "runtime.mallocgc";
-  const ScopedFd fd(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const ScopedFd fd = OpenForeignPath(file);
   const ElfContents contents = ReadElf(
       fd.get(),
       [](std::string_view name) {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/byte_reader.h"
+#include "base/files/own_file.h"
 #include "base/scoped_fd.h"
 #include "symbolize/elf_identity.h"
 
@@ -85,7 +86,7 @@ BuildIdIndex::Entry BuildIdIndex::ReadEntry(const std::string& path,
       found->second.size == entry.size && found->second.changed_ns == entry.changed_ns)
     return found->second;
   ++opened_files_;
-  const ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const ScopedFd fd = OpenRegular(path);
   if (auto identity = IdentifyElf(fd.get())) {
     entry.has_debug_info = identity->has_debug_info;
     entry.build_id = std::move(identity->build_id);

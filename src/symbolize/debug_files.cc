@@ -7,9 +7,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <vector>
 
+#include "base/files/folder.h"
 #include "base/files/foreign_file.h"
+#include "base/files/root_environment.h"
 #include "base/text.h"
 #include "symbolize/elf_identity.h"
 
@@ -53,10 +56,34 @@ std::optional<uint32_t> FileCrc(int fd) {
   return got < 0 ? std::nullopt : std::optional(~crc);
 }
 
+// libdebuginfod writes what it fetches, and a few files beside, below HOME and its like.
+// Root's cache is one that root alone can alter. False: there is none.
+bool HasSafeCache() {
+  constexpr char kCacheVariable[] = "DEBUGINFOD_CACHE_PATH";
+  if (geteuid() != 0)
+    return true;
+  ForgetForeignPlaces();
+  if (getenv(kCacheVariable) != nullptr)
+    return true;
+  const char* const caches = getenv("XDG_CACHE_HOME");
+  const char* const home = getenv("HOME");
+  const std::string parent = caches != nullptr ? caches
+                             : home != nullptr ? std::string(home) + "/.cache"
+                                               : RootsHome() + "/.cache";
+  const std::string cache = parent + "/debuginfod_client";
+  std::error_code error;
+  if (IsUnalterable(parent))
+    std::filesystem::create_directories(cache, error);
+  return IsOwnAlone(cache) && setenv(kCacheVariable, cache.c_str(), 1) == 0;
+}
+
 // libdebuginfod, loaded when it is needed: it brings libcurl.
 ScopedFd AskDebuginfod(const std::string& build_id, std::string* path) {
   const char* const urls = getenv("DEBUGINFOD_URLS");
   if (urls == nullptr || *urls == 0 || build_id.empty())
+    return ScopedFd();
+  static const bool has_safe_cache = HasSafeCache();
+  if (!has_safe_cache)
     return ScopedFd();
   void* const library = dlopen("libdebuginfod.so.1", RTLD_NOW);
   if (library == nullptr)

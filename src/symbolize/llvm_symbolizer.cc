@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/files/root_environment.h"
 #include "base/scoped_fd.h"
 #include "symbolize/demangle.h"
 
@@ -140,8 +141,7 @@ bool TakeAnswers(std::string& text,
 }  // namespace
 
 Result<std::string> FindLlvmSymbolizer() {
-  const char* path = getenv("PATH");
-  const std::string directories = path != nullptr ? path : "";
+  const std::string directories = TrustedPath();
   for (size_t at = 0; at <= directories.size();) {
     const size_t end = std::min(directories.find(':', at), directories.size());
     const std::string program = directories.substr(at, end - at) + "/llvm-symbolizer";

@@ -1,12 +1,11 @@
 #include "symbolize/symbol_finder.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
 #include "base/files/foreign_file.h"
+#include "base/files/own_file.h"
 #include "base/text.h"
 #include "symbolize/elf_identity.h"
 
@@ -20,6 +19,11 @@ std::string WithoutApkPrefix(const std::string& file) {
   return file.starts_with(kApkPrefix) ? file.substr(kApkPrefix.size()) : file;
 }
 
+// Whoever has made a trace has chosen the names in it: they stay below the root.
+bool LeadsUp(const std::string& path) {
+  return ("/" + path + "/").find("/../") != std::string::npos;
+}
+
 void Reject(RejectedFile file, std::vector<RejectedFile>* rejected) {
   if (rejected->size() < kMaxRejected)
     rejected->push_back(std::move(file));
@@ -30,6 +34,8 @@ void Reject(RejectedFile file, std::vector<RejectedFile>* rejected) {
 std::vector<std::string> PlacesBelow(const std::string& root,
                                      const std::string& path,
                                      const std::string& build_id) {
+  if (LeadsUp(path))
+    return {};
   const size_t slash = path.rfind('/');
   const std::string directory =
       slash == std::string::npos ? "" : path.substr(0, slash + 1);
@@ -73,11 +79,6 @@ std::optional<FoundFile> TakeIfMatching(ScopedFd fd,
   return std::nullopt;
 }
 
-// Below a directory that whoever records has named.
-ScopedFd OpenOwn(const std::string& path) {
-  return ScopedFd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-}
-
 }  // namespace
 
 std::optional<FoundFile> OpenIfMatching(const std::string& path,
@@ -102,7 +103,7 @@ std::optional<FoundFile> SymbolFinder::Find(const std::string& path,
     for (const std::string& root : roots_) {
       for (const std::string& place : PlacesBelow(root, path, build_id)) {
         if (auto found =
-                TakeIfMatching(OpenOwn(place), place, build_id, wanted, rejected))
+                TakeIfMatching(OpenRegular(place), place, build_id, wanted, rejected))
           return found;
       }
     }
@@ -112,7 +113,7 @@ std::optional<FoundFile> SymbolFinder::Find(const std::string& path,
   if (index_ == nullptr)
     index_ = std::make_unique<BuildIdIndex>(roots_, cache_);
   for (const std::string& file : index_->Find(build_id)) {
-    if (auto found = TakeIfMatching(OpenOwn(file), file, build_id, wanted, rejected))
+    if (auto found = TakeIfMatching(OpenRegular(file), file, build_id, wanted, rejected))
       return found;
   }
   return std::nullopt;

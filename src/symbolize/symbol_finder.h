@@ -79,7 +79,7 @@ std::optional<FoundFile> OpenIfMatching(const std::string& path,
                                         WantedSymbols wanted,
                                         std::vector<RejectedFile>* rejected);
 
-// The five places below `root`, without those that are the same.
+// The five places below `root`, without those that are the same. None for a path with "..".
 std::vector<std::string> PlacesBelow(const std::string& root,
                                      const std::string& path,
                                      const std::string& build_id);

@@ -1,6 +1,8 @@
 #include "symbolize/symbol_finder.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -57,6 +59,21 @@ TEST_F(SymbolFinderTest, TheFivePlacesAreTriedInTheirOrder) {
     Put(shapes_, places[i]);
     EXPECT_EQ(Find(LookupMode::kFind), places[i]);
   }
+}
+
+TEST_F(SymbolFinderTest, NamesOfATraceStayBelowTheRoot) {
+  EXPECT_EQ(PlacesBelow("/s", "/lib/../../etc/shadow", "").size(), 0u);
+  EXPECT_EQ(PlacesBelow("/s", "lib/..", "").size(), 0u);
+  EXPECT_EQ(PlacesBelow("/s", "../x", "").size(), 0u);
+  EXPECT_EQ(PlacesBelow("/s", "/lib..x/..y", "").front(), "/s/lib..x/..y");
+}
+
+TEST_F(SymbolFinderTest, NothingButARegularFileIsOpened) {
+  fs::create_directories(root_ / "system/lib");
+  ASSERT_EQ(mkfifo((root_ / "system/lib/foo.so").c_str(), 0600), 0);
+  fs::create_symlink("/dev/zero", root_ / "foo.so");
+  EXPECT_EQ(Find(LookupMode::kFind), "");
+  EXPECT_TRUE(rejected_.empty()) << rejected_[0].path;
 }
 
 TEST_F(SymbolFinderTest, AFileWithAnotherBuildIdIsNeverTaken) {

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 
+#include "base/fd_path.h"
 #include "base/files/folder.h"
+#include "base/files/open_resolved.h"
 
 namespace heapprofd {
 namespace {
@@ -75,6 +78,22 @@ Result<ScopedFd> OpenForWriting(const FilePlace& place) {
     return Status::FromErrno(failure, errno);
   HPD_TRY(Empty(fd, place));
   return fd;
+}
+
+ScopedFd OpenRegular(const std::string& path, int flags) {
+  struct stat status {};
+
+  const ScopedFd place =
+      OpenResolved(AT_FDCWD, path, static_cast<uint64_t>(O_PATH | O_CLOEXEC | flags),
+                   RESOLVE_NO_MAGICLINKS);
+  if (!place.valid() || fstat(place.get(), &status) != 0)
+    return {};
+  if (!S_ISREG(status.st_mode)) {
+    errno = S_ISLNK(status.st_mode) ? ELOOP : EINVAL;
+    return {};
+  }
+  return ScopedFd(
+      open(FdPath(place.get()).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
 }
 
 }  // namespace heapprofd

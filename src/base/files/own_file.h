@@ -21,4 +21,10 @@ bool IsPrivateDirectory(int fd);
 // nor one that has more names where others may make some.
 Result<ScopedFd> OpenForWriting(const FilePlace& place);
 
+// Opens the regular file that `path` leads to, for reading. The kind is known before: to open
+// a device, a FIFO or a tape is an act of its own. No link of the kernel's (/proc/PID/fd) is
+// followed, and none at the end of the path if `flags` has O_NOFOLLOW. Invalid: there is no
+// such file, which errno says (EINVAL: it is of another kind).
+ScopedFd OpenRegular(const std::string& path, int flags = 0);
+
 }  // namespace heapprofd

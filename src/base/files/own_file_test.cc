@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -97,6 +98,20 @@ TEST_F(OwnFileTest, ADirectoryThatOthersMayChangeIsNotPrivate) {
   EXPECT_FALSE(IsPrivateDirectory(open_one.get()));
   EXPECT_FALSE(IsOwnDirectory(directory_ / "victim"));
   EXPECT_FALSE(IsOwnDirectory("/nowhere"));
+}
+
+TEST_F(OwnFileTest, OnlyARegularFileIsOpenedToBeRead) {
+  fs::create_symlink("victim", directory_ / "link");
+  fs::create_symlink("/dev/zero", directory_ / "device");
+  ASSERT_EQ(mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+  const ScopedFd writer(open((directory_ / "pipe").c_str(), O_RDWR | O_CLOEXEC));
+  EXPECT_TRUE(OpenRegular(directory_ / "victim").valid());
+  EXPECT_TRUE(OpenRegular(directory_ / "link").valid());
+  EXPECT_FALSE(OpenRegular(directory_ / "link", O_NOFOLLOW).valid());
+  EXPECT_EQ(errno, ELOOP);
+  for (const fs::path& other : {directory_ / "device", directory_ / "pipe", directory_,
+                                fs::path("/proc/self/fd/0"), directory_ / "none"})
+    EXPECT_FALSE(OpenRegular(other).valid()) << other;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/fd_path.h"
 #include "base/files/folder.h"
 #include "base/files/own_file.h"
+#include "base/files/root_environment.h"
 #include "base/print.h"
 
 namespace heapprofd {
@@ -204,6 +205,7 @@ std::vector<std::string> CompletionsOf(const TraceDatabase& database,
 }
 
 Status RunQueryShell(TraceDatabase& database, ResultFormat format) {
+  ForgetForeignPlaces();  // of libedit and terminfo
   completed_database = &database;
   rl_attempted_completion_function = Complete;
   using_history();

@@ -199,6 +199,9 @@ Result<SourceText> ReadSource(const std::string& path) {
 
   if (!fd.valid() || fstat(fd.get(), &status) != 0)
     return CannotShow(path, "there is no such file here, or it cannot be read");
+  // Names in a trace are another user's choice, and pages are passed on.
+  if (geteuid() == 0 && (status.st_mode & S_IROTH) == 0)
+    return CannotShow(path, "not every user may read it, and root reads no others here");
   if (status.st_size > kMostSourceBytes)
     return CannotShow(path, "it is larger than 4 MiB");
   std::string text(static_cast<size_t>(status.st_size), '\0');

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/files/own_file.h"
 #include "cli/output_file.h"
 #include "hprof/index/heap_index.h"
 
@@ -27,16 +28,17 @@ void Note(OpenedDump* opened, const std::string& what, const std::string& why) {
 
 // Invalid: there is none. Who may write an index may say anything of the dump.
 Result<ScopedFd> OpenIndex(const std::string& path) {
-  ScopedFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  ScopedFd fd = OpenRegular(path, O_NOFOLLOW);
   if (!fd.valid() && errno == ENOENT)
     return fd;
 
   struct stat status {};
 
-  if (!fd.valid() || fstat(fd.get(), &status) != 0)
+  const bool is_file = fd.valid() || errno != EINVAL;
+  if (is_file && (!fd.valid() || fstat(fd.get(), &status) != 0))
     return Status(StatusCode::kIo, std::string(strerror(errno)));
   const bool is_ours = status.st_uid == geteuid() || status.st_uid == 0;
-  if (!S_ISREG(status.st_mode) || !is_ours || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+  if (!is_file || !is_ours || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
     return Status(StatusCode::kUnavailable,
                   "it is no file that only you or root can write");
   return fd;
