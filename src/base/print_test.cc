@@ -51,5 +51,25 @@ TEST(FlushOutputTest, AWriteThatFailedEarlierHasItsOwnCause) {
             0);
 }
 
+// What Print() writes into a file.
+template <typename... Arguments>
+std::string Printed(const char* format, const Arguments&... arguments) {
+  char* text = nullptr;
+  size_t size = 0;
+  FILE* const file = open_memstream(&text, &size);
+  Print(file, format, arguments...);
+  fclose(file);
+  std::string printed(text, size);
+  free(text);
+  return printed;
+}
+
+TEST(PrintTest, AnArgumentBeginsNoLineAndSteersNoTerminal) {
+  EXPECT_EQ(Printed("a %s\n%d b\n", "x\nheap_profile: forged\r\033[2J\1\2", 5),
+            "a x?heap_profile: forged??[2J??\n5 b\n");
+  EXPECT_EQ(Printed("%s\n", "\n"), "?\n");
+  EXPECT_EQ(Printed("100 %%\n\n"), "100 %\n\n");
+}
+
 }  // namespace
 }  // namespace heapprofd

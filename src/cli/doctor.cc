@@ -20,6 +20,7 @@
 #include "attach/thread/seccomp_filters.h"
 #include "base/files/own_rights.h"
 #include "base/print.h"
+#include "base/text.h"
 #include "cli/command_table.h"
 #include "cli/flag_values.h"
 #include "cli/record/launch.h"
@@ -29,16 +30,16 @@ namespace {
 
 class Findings {
  public:
-  void Good(const std::string& text) { text_ += "  ok    " + text + "\n"; }
+  void Good(const std::string& text) { text_ += "  ok    " + Printable(text) + "\n"; }
 
   void Bad(const std::string& text, const std::string& remedy) {
-    text_ += "  no    " + text + "\n        " + remedy + "\n";
+    text_ += "  no    " + Printable(text) + "\n        " + Printable(remedy) + "\n";
     ++problems_;
   }
 
-  void Note(const std::string& text) { text_ += "  note  " + text + "\n"; }
+  void Note(const std::string& text) { text_ += "  note  " + Printable(text) + "\n"; }
 
-  void Show() const { Print(stdout, "%s", text_.c_str()); }
+  void Show() const { PrintLines(stdout, text_); }
 
   int problems() const { return problems_; }
 

@@ -8,11 +8,16 @@
 
 #include "base/files/named_output.h"
 #include "base/files/write_all.h"
+#include "base/text.h"
 
 namespace heapprofd {
 namespace {
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
+
+bool IsBinary(std::string_view bytes) {
+  return bytes.starts_with("\x1f\x8b") || bytes.find('\0') != std::string_view::npos;
+}
 
 }  // namespace
 
@@ -39,8 +44,15 @@ Status OutputFile::Flush() {
 }
 
 void OutputFile::WriteOut(std::string_view bytes) {
+  if (status_.ok() && is_terminal_ && IsBinary(bytes))
+    status_ = Status(StatusCode::kInvalidArgument,
+                     "cannot write " + path_ +
+                         ": it is a terminal, and this is no text; name a file by -o");
   if (!status_.ok())
     return;
+  const std::string printable = is_terminal_ ? PrintableLines(bytes) : "";
+  if (is_terminal_)
+    bytes = printable;
   if (const int error = WriteAll(file_ ? file_->fd() : stream_.get(), bytes); error != 0)
     status_ = Status::FromErrno("cannot write " + path_, error);
 }

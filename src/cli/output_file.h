@@ -2,6 +2,8 @@
 // there and is no file: a device, a pipe, standard output.
 #pragma once
 
+#include <unistd.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,7 +23,8 @@ class OutputFile {
   static Result<OutputFile> Create(const FilePlace& place);
 
   // The same of what the user has named: links are followed, and what is no file is
-  // written into (OpenNamedOutput); "-" is standard output.
+  // written into (OpenNamedOutput); "-" is standard output. A terminal gets text alone, with
+  // nothing that could steer it.
   static Result<OutputFile> CreateNamed(const std::string& path);
 
   // Errors stick: Finish() reports them too.
@@ -33,9 +36,14 @@ class OutputFile {
 
   Status Finish();
 
+  bool is_terminal() const { return is_terminal_; }
+
  private:
   OutputFile(std::string path, ScopedFd stream, std::optional<NewFile> file)
-      : path_(std::move(path)), stream_(std::move(stream)), file_(std::move(file)) {}
+      : path_(std::move(path)),
+        stream_(std::move(stream)),
+        file_(std::move(file)),
+        is_terminal_(stream_.valid() && isatty(stream_.get()) != 0) {}
 
   Status Flush();
   void WriteOut(std::string_view bytes);
@@ -43,6 +51,7 @@ class OutputFile {
   std::string path_;
   ScopedFd stream_;
   std::optional<NewFile> file_;  // nullopt: it goes to the stream
+  bool is_terminal_;
   std::string buffer_;
   Status status_;
 };

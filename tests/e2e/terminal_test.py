@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -15,9 +16,9 @@ STATUS = re.compile(r"\x1b7(.*?)\x1b8", re.DOTALL)
 SEQUENCE = re.compile(r"\x1b(?:\[[0-9;]*[a-zA-Z]|[78])")
 
 
-def at_terminal(width, *arguments, env=()):
+def at_terminal(width, *arguments, env=(), tool=HEAP_PROFILE):
     """All that is shown there, to the end."""
-    terminal = Terminal(["/usr/bin/env", *env, "/bin/sh", "-c", '"$@"; echo "ended $?"', "sh", HEAP_PROFILE, *arguments], width)
+    terminal = Terminal(["/usr/bin/env", *env, "/bin/sh", "-c", '"$@"; echo "ended $?"', "sh", tool, *arguments], width)
     try:
         return terminal.wait_for("ended ")
     finally:
@@ -64,6 +65,48 @@ class TerminalTest(unittest.TestCase):
             self.assertTrue(match.group(2).startswith("* "), match.group(2))
         self.assertIn("\x1b[1;29r", text)
         self.assertNotIn("Ctrl-C to stop", re.sub(r"\x1b7.*?\x1b8", "", text))
+
+    def test_names_steer_no_terminal_and_begin_no_line(self):
+        """Whatever the command, and whatever is written there."""
+        folded = os.path.join(self.directory.name, "folded")
+        name = "f\x1b]0;pwn\x07\x1b[31mE\u009b2J\u202egnp"
+        with open(folded, "w") as file:
+            file.write(f"main;{name} 5\n")
+        commands = [["export", "--format", kind, folded] for kind in ("csv", "folded", "speedscope")]
+        commands += [["query", option, folded, "select name, 'a\nforged' from stack_profile_frame"] for option in ("--csv", "--json")]
+        commands += [["query", folded, "select name, 'a\nforged' from stack_profile_frame"], ["show", folded], ["stats", folded],
+                     ["stats", "--json", folded], ["diff", folded, folded], ["leaks", folded]]
+        for arguments in commands:
+            with self.subTest(arguments=arguments):
+                shown = SEQUENCE.sub("", at_terminal(80, *arguments, env=["NO_COLOR=1"]))
+                self.assertNotRegex(shown, "[\x00-\x09\x0b\x0c\x0e-\x1f\x7f-\x9f\u202e]")
+                self.assertNotIn("\nforged", shown)
+        written = os.path.join(self.directory.name, "csv")
+        subprocess.run([HEAP_PROFILE, "export", "--format", "csv", "-o", written, folded], check=True)
+        with open(written) as file:
+            self.assertIn(name, file.read())
+
+    def test_what_is_no_text_is_not_written_to_a_terminal(self):
+        folded = os.path.join(self.directory.name, "folded")
+        with open(folded, "w") as file:
+            file.write("main;f 5\n")
+        self.assertIn("cannot write standard output: it is a terminal, and this is no text; name a file by -o",
+                      at_terminal(200, "export", "--format", "pprof", folded))
+        config = os.path.join(self.directory.name, "config")
+        with open(config, "w") as file:
+            file.write("duration_ms: 10\ndata_sources { config { name: 'android.heapprofd' "
+                       "heapprofd_config { process_cmdline: 'none_of_this_name' } } }\n")
+        self.assertIn("cannot write the trace to standard output: it is a terminal, and a trace is no text; name a file by -o",
+                      at_terminal(200, "-c", config, "--txt", "-o", "-", tool=os.path.join(os.environ["COMPAT"], "perfetto")))
+
+    def test_a_program_whose_name_has_a_line_end_does_not_speak_for_us(self):
+        path = os.path.join(self.directory.name, "x\x1b[31m\nheap_profile: forged")
+        shutil.copy(program("patient"), path)
+        done = subprocess.run([HEAP_PROFILE, "-i", "1", "-d", "100", "-o", self.directory.name + "/o", "--", path], input="q\n", text=True,
+                              capture_output=True, timeout=60, check=False)
+        self.assertIn("forged", done.stderr)
+        self.assertNotRegex(done.stderr, "(?m)^heap_profile: forged")
+        self.assertNotIn("\x1b", done.stderr)
 
     def shown(self, env=()):
         """A terminal with a status line, above which a program waits."""

@@ -157,7 +157,7 @@ Status PrintLeaks(OpenedDump& opened, const HprofView& view) {
   PrintTotal(opened, examined.retention.reachable_count(),
              examined.retention.reachable_bytes());
   for (size_t i = 0; i < accounts.size(); ++i) {
-    Print(stdout, "%s%zu. ", i == 0 ? "" : "\n", i + 1);
+    Print(stdout, i == 0 ? "%zu. " : "\n%zu. ", i + 1);
     PrintSuspect(examined, accounts[i]);
   }
   if (accounts.empty() && examined.retention.reachable_count() > 0)

@@ -15,7 +15,7 @@ void PrintJson(const OpenedDump& opened, const char* name, json rows, json all) 
   all["file"] = opened.path;
   all["notes"] = opened.notes;
   all[name] = std::move(rows);
-  PrintText(all.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
+  PrintData(all.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
 size_t Shown(size_t rows, const HprofView& view) {

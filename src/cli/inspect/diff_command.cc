@@ -162,7 +162,7 @@ void PrintTable(const ChosenHeap& a,
     text += "\n  noise: the change is within the sampling error (95 %)\n";
   for (const std::string& warning : WarningsOfBoth(a, b))
     text += "  ! " + warning + "\n";
-  PrintText(PrintableLines(text));
+  PrintLines(stdout, text);
 }
 
 // null: the files do not tell.
@@ -208,7 +208,7 @@ void PrintJson(const ChosenHeap& a,
                                    {"is_noise", Known(is_known, row.IsNoise())}});
   object["thresholds"] = JudgementsJson(judgements);
   object["warnings"] = WarningsOfBoth(a, b);
-  PrintText(JsonText(object));
+  PrintData(JsonText(object));
 }
 
 // kInvalidArgument when a file does not tell what a gate asks for.

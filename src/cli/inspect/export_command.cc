@@ -65,6 +65,17 @@ std::vector<Flag> ExportFlags(ExportOptions& options) {
        .apply = TextValue("--heap", &options.choice.heap)}};
 }
 
+// Rows of CSV for a terminal: a name with line ends, quoted, begins no line of its own.
+std::string OneLineEach(std::string text) {
+  bool is_quoted = false;
+  for (char& c : text) {
+    is_quoted ^= c == '"';
+    if (is_quoted && c == '\n')
+      c = '?';
+  }
+  return text;
+}
+
 Result<int> RunExport(const ExportOptions& options) {
   if (options.files.size() != 1 || options.choice.format == nullptr)
     return Invalid(
@@ -78,7 +89,8 @@ Result<int> RunExport(const ExportOptions& options) {
     return static_cast<int>(kExitNothing);
   HPD_TRY_ASSIGN(const std::string text, Export(*file, options.choice));
   HPD_TRY_ASSIGN(OutputFile output, OutputFile::CreateNamed(options.output));
-  HPD_TRY(output.Write(text));
+  const bool is_table = options.choice.format->name == std::string_view("csv");
+  HPD_TRY(output.Write(output.is_terminal() && is_table ? OneLineEach(text) : text));
   HPD_TRY(output.Finish());
   return static_cast<int>(kExitOk);
 }

@@ -160,7 +160,7 @@ void PrintTable(const ChosenHeap& heap,
     text += "      and " + std::to_string(leaks.stacks.size() - top) + " more\n";
   for (const std::string& warning : WarningsOf(*heap.file))
     text += "  ! " + warning + "\n";
-  PrintText(PrintableLines(text));
+  PrintLines(stdout, text);
 }
 
 Json StackJson(const SuspectStack& suspect, const Leaks& leaks) {
@@ -217,7 +217,7 @@ void PrintJson(const ChosenHeap& heap, const Leaks& leaks, const LeakFilter& fil
   AddPid(*heap.profile, &json);
   for (const SuspectStack& suspect : leaks.stacks)
     json["stacks"].push_back(StackJson(suspect, leaks));
-  PrintText(JsonText(json));
+  PrintData(JsonText(json));
 }
 
 Result<int> RunLeaks(const LeaksOptions& options) {

@@ -102,7 +102,7 @@ void PrintJson(const OpenedFile& file,
     json["processes"].push_back(ProcessJson(file, *process));
   json["thresholds"] = JudgementsJson(judgements);
   json["warnings"] = WarningsOf(file);
-  PrintText(JsonText(json));
+  PrintData(JsonText(json));
 }
 
 // What is behind the figure; "": it is exact.
@@ -141,7 +141,7 @@ void PrintTable(const OpenedFile& file, const std::vector<HeapFigure>& figures) 
   }
   for (const std::string& warning : WarningsOf(file))
     text += "  ! " + warning + "\n";
-  PrintText(PrintableLines(text));
+  PrintLines(stdout, text);
 }
 
 Result<int> RunStats(const StatsOptions& options) {

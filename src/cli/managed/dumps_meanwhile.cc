@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/print.h"
+#include "base/text.h"
 #include "cli/exit_code.h"
 #include "cli/hprof/opened/opened_dump.h"
 #include "cli/managed/append_graph.h"
@@ -123,7 +124,7 @@ std::string DumpsMeanwhile::FindProcess(const Process& process) {
     return name + " has ended";
   if (!found.ok())
     return found.status().message();
-  current_.process = found.value().Description();
+  current_.process = Printable(found.value().Description());
   return "";
 }
 
@@ -149,7 +150,7 @@ std::string DumpsMeanwhile::BeginNext() {
       none, {.with_errors = true, .ends_with_us = true});
   if (!started.ok()) {
     has_failed_ = true;
-    return "heap_profile: " + started.status().message() + "\n";
+    return "heap_profile: " + Printable(started.status().message()) + "\n";
   }
   running_.emplace(std::move(started).value());
   return "";

@@ -45,6 +45,11 @@ class Printer : public ResultSink {
     return {};
   }
 
+  // One line, whatever is in its cells.
+  Status WriteLine(const std::string& line) {
+    return Write((is_terminal_ ? Printable(line) : line) + "\n");
+  }
+
  private:
   FILE* output_;
   bool is_terminal_;
@@ -59,14 +64,14 @@ class CsvPrinter : public Printer {
     std::string line;
     for (size_t i = 0; i < statement.column_count(); ++i)
       line += (i == 0 ? "" : ",") + Quoted(statement.column_name(i));
-    return Write(line + "\n");
+    return WriteLine(line);
   }
 
   Status AddRow(const Statement& statement) override {
     std::string line;
     for (size_t i = 0; i < statement.column_count(); ++i)
       line += (i == 0 ? "" : ",") + CellText(statement.At(i));
-    return Write(line + "\n");
+    return WriteLine(line);
   }
 
   Status EndResult() override { return {}; }

@@ -69,7 +69,7 @@ void ProgramRun::LookAfterJava() {
   if (text.empty())
     return;
   status_line_->Clear();
-  Print(stderr, "%s", text.c_str());
+  PrintLines(stderr, text);
 }
 
 // Whoever has started it through us waits for its exit code, recorded or not.

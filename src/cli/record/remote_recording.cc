@@ -313,7 +313,7 @@ class RemoteRun {
     if (text.empty())
       return;
     status_line_.Clear();
-    Print(stderr, "%s", text.c_str());
+    PrintLines(stderr, text);
   }
 
   void HandleSignal(int signal) {

@@ -138,7 +138,7 @@ void TopRun::Show() {
     Redraw();
     return;
   }
-  PrintText(PlainTable(view_.rows(), Facts(), options_.rows, options_.style));
+  PrintLines(stdout, PlainTable(view_.rows(), Facts(), options_.rows, options_.style));
   // Nobody reads on when the output is closed.
   is_over_ |= !FlushOutput().ok() || ++shown_ == options_.count;
 }
@@ -174,7 +174,7 @@ void TopRun::TakeSnapshot() {
 void TopRun::LookAgain() {
   view_.LookForLastTime();
   if (!view_.processes().empty())
-    PrintText(PlainTable(view_.rows(), Facts(), options_.rows, options_.style));
+    PrintLines(stdout, PlainTable(view_.rows(), Facts(), options_.rows, options_.style));
 }
 
 // The terminal is the caller's again before anything else: what is left may take a while.
@@ -186,7 +186,7 @@ int TopRun::End() {
   recorder_->AwaitEnd();
   if (status_.ok() && signal_ == 0 && (screen_ || shown_ != options_.count))
     LookAgain();
-  Print(stderr, "%s", PrintableLines(recorder_->Messages()).c_str());
+  PrintLines(stderr, recorder_->Messages());
   if (signal_ != 0)
     return kExitSignalBase + signal_;
   return status_.ok() ? recorder_->exit_code() : Fail(status_);
