@@ -15,6 +15,8 @@ namespace {
 
 constexpr Refusal kWrongHost = {403, "the request is for another host",
                                 "open the address that heap_profile view has printed"};
+constexpr Refusal kManyHosts = {400, "the request names several hosts",
+                                "send one line of Host"};
 constexpr Refusal kWrongOrigin = {403, "the request comes from another page",
                                   "only the page itself may ask"};
 constexpr Refusal kNotFound = {404, "there is nothing here",
@@ -96,6 +98,8 @@ std::string WebRequest::Parameter(const std::string& name) const {
 
 std::variant<WebRequest, Refusal> Admit(const RequestHead& head,
                                         const std::string& token) {
+  if (head.hosts > 1)
+    return kManyHosts;
   if (!IsOurHost(head.host))
     return kWrongHost;
   const std::string_view target = head.target;

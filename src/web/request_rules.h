@@ -3,6 +3,7 @@
 // the server's own may make a browser ask for it.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ struct RequestHead {
   std::string_view method;
   std::string_view target;  // "/TOKEN/api/sql?limit=10"
   std::string_view host;
+  size_t hosts = 1;         // header fields of that name
   std::string_view origin;  // "": the browser, or another program, has named none
 };
 

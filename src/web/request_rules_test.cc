@@ -52,6 +52,15 @@ TEST(RequestRulesTest, TheHostIsThisMachine) {
     EXPECT_EQ(StatusOfHost(other), 403u) << other;
 }
 
+TEST(RequestRulesTest, ThereIsOneHost) {
+  EXPECT_EQ(StatusOf({.method = "GET",
+                      .target = "/0123456789abcdef/",
+                      .host = kHost,
+                      .hosts = 2,
+                      .origin = ""}),
+            400u);
+}
+
 TEST(RequestRulesTest, ThePageIsOurs) {
   EXPECT_EQ(StatusOfHost(kHost, "http://127.0.0.1:4711"), 200u);
   for (const char* const other :

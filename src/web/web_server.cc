@@ -1,12 +1,16 @@
 #include "web/web_server.h"
 
 #include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -21,7 +25,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/scoped_fd.h"
 #include "web/answering_thread.h"
+#include "web/peer_user.h"
 
 namespace heapprofd {
 namespace {
@@ -35,6 +41,7 @@ using tcp = asio::ip::tcp;
 constexpr std::chrono::seconds kFarewell{1};  // to take an answer to what was not read
 constexpr std::chrono::seconds kEndPatience{1};
 constexpr std::chrono::milliseconds kAcceptPause{100};  // when there are no descriptors
+constexpr int kAcceptsOfTurn = 64;  // then those that are connected have theirs
 
 class Exchange;
 
@@ -61,9 +68,14 @@ class Server {
 
   std::list<Exchange*>& exchanges() { return exchanges_; }
 
+  // The user has shown the token: a browser need not be its owner's (sudo, ssh).
+  void Trust(std::optional<uid_t> user);
+
  private:
   void Accept();
-  void Take(tcp::socket socket);
+  bool AcceptOne();
+  bool MayCome(const std::optional<Peer>& peer) const;
+  void Take(tcp::socket socket, std::optional<uid_t> user);
   void AwaitSignals();
   void End(WebEnd end);
 
@@ -75,6 +87,8 @@ class Server {
   asio::steady_timer pause_{io_};
   asio::steady_timer idle_{io_};
   asio::signal_set signals_{io_};
+  PeerUsers peers_;
+  std::set<uid_t> trusted_ = {geteuid()};
   WebEnd end_ = WebEnd::kIdle;
   AnsweringThread answers_;
 };
@@ -82,8 +96,9 @@ class Server {
 // One connection, for one request.
 class Exchange : public std::enable_shared_from_this<Exchange> {
  public:
-  Exchange(tcp::socket socket, Server& server)
+  Exchange(tcp::socket socket, Server& server, std::optional<uid_t> user)
       : server_(server),
+        user_(user),
         stream_(std::move(socket)),
         late_(server.io()),
         place_(server.exchanges().insert(server.exchanges().end(), this)) {}
@@ -97,6 +112,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // It may ask; or it has been closed, and goes as soon as its callbacks have run.
   bool is_admitted() const { return is_admitted_; }
+
+  // Who connects; nullopt: not known.
+  std::optional<uid_t> user() const { return user_; }
 
   void Close() {
     is_admitted_ = true;  // another one is next
@@ -118,6 +136,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void HearOut(error_code error);
 
   Server& server_;
+  std::optional<uid_t> user_;
   beast::tcp_stream stream_;
   asio::steady_timer late_;
   std::list<Exchange*>::iterator place_;
@@ -168,11 +187,13 @@ std::optional<WebAnswer> Exchange::AnswerAtOnce() {
   auto admitted = Admit({.method = text(message.method_string()),
                          .target = text(message.target()),
                          .host = text(message[http::field::host]),
+                         .hosts = message.count(http::field::host),
                          .origin = text(message[http::field::origin])},
                         server_.site().token);
   if (const auto* const refusal = std::get_if<Refusal>(&admitted))
     return WebError(refusal->status, refusal->error, refusal->hint);
   is_admitted_ = true;
+  server_.Trust(user_);
   server_.RestartIdle();
   auto& request = std::get<WebRequest>(admitted);
   const WebSite& site = server_.site();
@@ -330,6 +351,8 @@ Status Server::Listen() {
     acceptor_.bind(here, error);
   if (!error)
     acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+  if (!error)
+    acceptor_.non_blocking(true, error);
   if (error)
     return Status(StatusCode::kIo, "cannot listen on 127.0.0.1: " + error.message());
   AwaitSignals();
@@ -384,20 +407,54 @@ void Server::End(WebEnd end) {
   io_.stop();
 }
 
+// Several in a turn: as long as the kernel has room for those that wait, nobody is told to
+// try again in a second.
 void Server::Accept() {
-  acceptor_.async_accept([this](error_code error, tcp::socket socket) {
-    if (!error) {
-      fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
-      Take(std::move(socket));
+  acceptor_.async_wait(tcp::acceptor::wait_read, [this](error_code error) {
+    bool has_failed = static_cast<bool>(error);
+    for (int i = 0; i < kAcceptsOfTurn && !has_failed; ++i)
+      has_failed = !AcceptOne();
+    if (!has_failed || errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
       return Accept();
-    }
     pause_.expires_after(kAcceptPause);
     pause_.async_wait([this](error_code) { Accept(); });
   });
 }
 
+// False: errno says why.
+bool Server::AcceptOne() {
+  ScopedFd fd(
+      accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd.valid())
+    return false;
+  const std::optional<Peer> peer = peers_.Of(fd.get());
+  tcp::socket socket(io_);
+  error_code error;
+  if (MayCome(peer) && !socket.assign(tcp::v4(), fd.get(), error)) {
+    fd.release();
+    Take(std::move(socket), peer ? std::optional(peer->user) : std::nullopt);
+  }
+  return true;
+}
+
+void Server::Trust(std::optional<uid_t> user) {
+  if (user)
+    trusted_.insert(*user);
+}
+
+// Whoever floods the server loses that user's own connections.
+bool Server::MayCome(const std::optional<Peer>& peer) const {
+  if (!peer)
+    return true;
+  const auto waiting = std::ranges::count_if(exchanges_, [&](const Exchange* exchange) {
+    return !exchange->is_admitted() && exchange->user() == peer->user;
+  });
+  return !peer->has_left && (trusted_.contains(peer->user) ||
+                             static_cast<size_t>(waiting) < limits_.of_stranger);
+}
+
 // Of too many the oldest one goes of those that have not shown that they may ask.
-void Server::Take(tcp::socket socket) {
+void Server::Take(tcp::socket socket, std::optional<uid_t> user) {
   if (exchanges_.size() >= limits_.connections) {
     for (Exchange* const exchange : exchanges_) {
       if (!exchange->is_admitted()) {
@@ -407,7 +464,7 @@ void Server::Take(tcp::socket socket) {
     }
   }
   if (exchanges_.size() < 2 * limits_.connections)
-    std::make_shared<Exchange>(std::move(socket), *this)->Read();
+    std::make_shared<Exchange>(std::move(socket), *this, user)->Read();
 }
 
 }  // namespace

@@ -32,7 +32,8 @@ struct WebLimits {
   std::chrono::milliseconds grace{5'000};       // for it to be cancelled
   std::chrono::milliseconds delivery{120'000};  // of an answer
   size_t connections = 64;
-  size_t waiting = 8;  // requests whose answers are worked on, or wait for that
+  size_t of_stranger = 8;  // connections of one other user that have not shown the token
+  size_t waiting = 8;      // requests whose answers are worked on, or wait for that
   uint32_t head_bytes = 8192;
   uint64_t body_bytes = 65536;
 };

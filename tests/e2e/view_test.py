@@ -198,6 +198,7 @@ class HostileTest(ViewTest):
             self.assertIn("another host", json.loads(body)["error"])
         self.assertIn(b" 403 ", self.server.say(b"GET %s HTTP/1.0\r\n\r\n" % self.server.path.encode()), "no host at all")
         self.assertEqual(self.server.ask(headers={"Host": f"localhost:{self.server.port}"})[0], 200)
+        self.assertIn(b" 400 ", self.server.say(b"GET %s HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n" % self.server.path.encode()))
 
     def test_other_pages_may_not_ask(self):
         for origin in ("http://evil.example", "null", f"http://127.0.0.1:{self.server.port + 1}"):
