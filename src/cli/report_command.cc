@@ -165,7 +165,7 @@ FilePlace ReportBeside(const FilePlace& trace) {
 void PrintReportPath(const std::string& path) {
   const std::string line =
       FileLine("report", path, "(open in a browser)", TerminalWidth(STDERR_FILENO));
-  Print(stderr, "%s", line.c_str());
+  PrintLines(stderr, line);
 }
 
 void PrintNoReport(const std::string& cause,
@@ -177,21 +177,23 @@ void PrintNoReport(const std::string& cause,
         Printable(trace_path).c_str());
 }
 
-void MakeReportBeside(const FilePlace& trace, bool has_whole_trace, bool quiet) {
+int MakeReportBeside(const FilePlace& trace, bool has_whole_trace, bool quiet) {
   struct stat status {};
 
   if (stat(trace.at.c_str(), &status) != 0 || status.st_size == 0)
-    return;  // what went wrong is said
+    return kExitOk;  // what went wrong is said
   const FilePlace page = ReportBeside(trace);
   const SteeringSignals signals;
   const ScopedFd stop_requests = StopRequests();
   std::string cause = "it was interrupted";
   bool is_made = false;
+  bool has_failed = false;
   RunInWorkers(
       1, [&](size_t) { return WritePageBeside(trace, page).message(); },
       [&](size_t, const Result<std::string>& answer) {
         cause = answer.ok() ? answer.value() : answer.status().message();
         is_made = cause.empty();
+        has_failed = !is_made;
       },
       {.memory_bytes = MemoryForMore(),
        .divides_memory = false,
@@ -202,6 +204,7 @@ void MakeReportBeside(const FilePlace& trace, bool has_whole_trace, bool quiet) 
     PrintReportPath(page.path);
   if (!is_made)
     PrintNoReport(cause, has_whole_trace, trace.path);
+  return has_failed ? kExitFailure : kExitOk;
 }
 
 }  // namespace heapprofd

@@ -28,8 +28,9 @@ void PrintNoReport(const std::string& cause,
                    const std::string& trace_path);
 
 // Makes the page beside the trace of a recording, in a process of its own: whatever goes
-// wrong there, takes too long or is ended by Ctrl-C does no harm to the recording, nor to
-// its exit code. Says where the page is, or why there is none.
-void MakeReportBeside(const FilePlace& trace, bool has_whole_trace, bool quiet);
+// wrong there, takes too long or is ended by Ctrl-C does no harm to the recording. Prints
+// where the page is, or why there is none. Returns the exit code: that of a failure if the
+// page could not be made, but not if Ctrl-C ended it.
+int MakeReportBeside(const FilePlace& trace, bool has_whole_trace, bool quiet);
 
 }  // namespace heapprofd

@@ -107,9 +107,11 @@ int RunOnAndroid(const Options& options) {
                                             .converter = options.converter,
                                             .annotate = options.android.annotate,
                                             .quiet = options.quiet});
-  if (options.with_report)
-    MakeReportBeside(directory.Place("raw-trace"), exit_code == kExitOk, options.quiet);
-  return exit_code;
+  if (!options.with_report)
+    return exit_code;
+  const int report =
+      MakeReportBeside(directory.Place("raw-trace"), exit_code == kExitOk, options.quiet);
+  return exit_code == kExitOk ? report : exit_code;
 }
 
 }  // namespace heapprofd

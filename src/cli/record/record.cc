@@ -99,7 +99,7 @@ void EndJavaDumps(DumpsMeanwhile* dumps) {
   if (dumps == nullptr)
     return;
   const SteeringSignals signals;
-  Print(stderr, "%s", dumps->End(StopRequests().get()).c_str());
+  PrintLines(stderr, dumps->End(StopRequests().get()));
   TakeInterrupt();
   sigprocmask(SIG_SETMASK, &signals.original_mask(), nullptr);
 }
@@ -181,9 +181,10 @@ int LeaveResults(const Options& options, Recorded recorded, FinishOptions finish
   const FilePlace trace = finish.directory->Place("raw-trace");
   const int exit_code =
       AddManagedHeaps({recorded.heaps, recorded.java_dumps}, options, trace, outcome);
-  if (with_report)
-    MakeReportBeside(trace, outcome.has_whole_trace, options.quiet);
-  return exit_code;
+  if (!with_report)
+    return exit_code;
+  const int report = MakeReportBeside(trace, outcome.has_whole_trace, options.quiet);
+  return exit_code == kExitOk ? report : exit_code;
 }
 
 // What is looked for before anything is begun.

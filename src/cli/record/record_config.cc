@@ -136,10 +136,19 @@ Result<ScopedFd> OpenStream(const std::string& path) {
   return standard_output;
 }
 
+Status CheckIsNoTerminal(const RemoteRequest& request, const ScopedFd& stream) {
+  if (!stream.valid() || isatty(stream.get()) == 0)
+    return {};
+  return Status(StatusCode::kInvalidArgument,
+                "cannot write the trace to " + request.trace_path +
+                    ": it is a terminal, and a trace is no text; name a file by -o");
+}
+
 // A service writes to files only: what is for a pipe, or a terminal, waits in one.
 Status OpenTraceFile(const std::string& path, RemoteRequest* request, ScopedFd* stream) {
   request->trace_path = path == "-" ? "standard output" : path;
   HPD_TRY_ASSIGN(*stream, OpenStream(path));
+  HPD_TRY(CheckIsNoTerminal(*request, *stream));
   if (!stream->valid()) {
     HPD_TRY_ASSIGN(request->trace, OpenForWriting(path));
     return {};
@@ -207,13 +216,14 @@ Status AwaitStart(int fd) {
 
 int RecordAndReport(const RemoteRequest& request, bool with_report) {
   const RecordingOutcome outcome = RecordRemotely(request);
+  int report = kExitOk;
   if (with_report && outcome.is_awaited)
-    MakeReportBeside(request.directory->Place("raw-trace"), outcome.has_whole_trace,
-                     request.quiet);
+    report = MakeReportBeside(request.directory->Place("raw-trace"),
+                              outcome.has_whole_trace, request.quiet);
   else if (with_report)
     PrintNoReport("the service still writes the trace", /*has_whole_trace=*/false,
                   request.trace_path);
-  return outcome.exit_code;
+  return outcome.exit_code == kExitOk ? report : outcome.exit_code;
 }
 
 // The recording goes on in a child; the parent tells its process id and leaves.

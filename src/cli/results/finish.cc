@@ -297,8 +297,8 @@ RecordingOutcome FinishRecording(TraceRecording& recording,
       PrintNothing(recording, options, outcome.has_whole_trace);
     results = may_be_empty ? kExitOk : kExitNothing;
     if (options.with_report)
-      MakeReportBeside(options.directory->Place("raw-trace"), outcome.has_whole_trace,
-                       options.quiet);
+      (void)MakeReportBeside(options.directory->Place("raw-trace"),
+                             outcome.has_whole_trace, options.quiet);
   } else if (options.directory != nullptr) {
     results = LeaveResults({.trace_path = options.trace_path,
                             .file = &recording.trace().file(),

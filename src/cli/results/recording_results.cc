@@ -235,6 +235,8 @@ class ResultsMaker {
     else if (wanted_.with_report && (!report_ || !report_->ok()))
       PrintNoReport(report_ ? report_->status().message() : "it was interrupted",
                     wanted_.is_whole, wanted_.trace_path);
+    if (wanted_.with_report && report_ && !report_->ok() && exit_code_ == kExitOk)
+      exit_code_ = kExitFailure;
   }
 
   void Note(const Result<std::string>& made, const char* what, const char* command) {

@@ -28,8 +28,8 @@ struct RecordingResults {
   StatusLine* status_line = nullptr;  // for work that takes long; nullptr: nobody looks
 };
 
-// Prints to standard error; gives an exit code, which a missing report does not change.
-// Ctrl-C ends the report, SIGTERM, SIGHUP and SIGQUIT all that is not done yet: they are
+// Prints to standard error; gives an exit code: that of a failure if a file could not be
+// made, the report too. Ctrl-C ends the report, which is no failure, SIGTERM, SIGHUP and SIGQUIT all that is not done yet: they are
 // to be blocked, as SteeringSignals does.
 int LeaveResults(const RecordingResults& wanted);
 
