@@ -437,7 +437,7 @@ TEST_F(RuntimeDirectoryPlaceTest, NoLinkInItIsFollowed) {
   Put("/victim");
   ASSERT_EQ(chmod((place_ + "/victim").c_str(), 0640), 0);
   ASSERT_EQ(mkdir((place_ + "/at").c_str(), 0700), 0);
-  for (const char* name : {"/at/wake", "/at/lock"}) {
+  for (const char* name : {"/at/lock", "/at/wake"}) {
     ASSERT_EQ(symlink((place_ + "/victim").c_str(), (place_ + name).c_str()), 0);
     EXPECT_EQ(MessageOf(place_ + "/at"),
               "cannot use " + place_ + name +

@@ -9,7 +9,7 @@ import time
 import zlib
 
 import trace_pb2
-from attack_tools import ROOT, Figure, attack, comes_true, cpu_seconds, folder_of, patience
+from attack_tools import MALLORY, ROOT, Child, Figure, attack, comes_true, cpu_seconds, folder_of, patience
 from profile_run import HEAP_PROFILE
 
 

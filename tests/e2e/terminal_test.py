@@ -69,9 +69,9 @@ class TerminalTest(unittest.TestCase):
     def test_names_steer_no_terminal_and_begin_no_line(self):
         """Whatever the command, and whatever is written there."""
         folded = os.path.join(self.directory.name, "folded")
-        name = "f\x1b]0;pwn\x07\x1b[31mE\u009b2J\u202egnp"
+        name = "f\x1b]pwn\x07\x1b[31mE\u009b2J\u202egnp"
         with open(folded, "w") as file:
-            file.write(f"main;{name} 5\n")
+            file.write("main;plain 5\n" * 200 + f"main;{name} 5\n")  # its beginning says what it is
         commands = [["export", "--format", kind, folded] for kind in ("csv", "folded", "speedscope")]
         commands += [["query", option, folded, "select name, 'a\nforged' from stack_profile_frame"] for option in ("--csv", "--json")]
         commands += [["query", folded, "select name, 'a\nforged' from stack_profile_frame"], ["show", folded], ["stats", folded],
@@ -95,7 +95,7 @@ class TerminalTest(unittest.TestCase):
         config = os.path.join(self.directory.name, "config")
         with open(config, "w") as file:
             file.write("duration_ms: 10\ndata_sources { config { name: 'android.heapprofd' "
-                       "heapprofd_config { process_cmdline: 'none_of_this_name' } } }\n")
+                       "heapprofd_config { sampling_interval_bytes: 4096 process_cmdline: 'none_of_this_name' } } }\n")
         self.assertIn("cannot write the trace to standard output: it is a terminal, and a trace is no text; name a file by -o",
                       at_terminal(200, "-c", config, "--txt", "-o", "-", tool=os.path.join(os.environ["COMPAT"], "perfetto")))
 
