@@ -28,7 +28,7 @@ class HeapSums {
       const int64_t count = rows.count[row];
       const int64_t size = rows.size[row];
       // Frees are rows of their own; rows of a peak may fall in either figure.
-      if (count >= 0 && size >= 0) {
+      if (count >= 0 && size >= 0 && i < dump.first_live_row) {
         values[0] = WrappingSum(values[0], count);
         values[1] = WrappingSum(values[1], size);
       }

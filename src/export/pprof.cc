@@ -22,16 +22,13 @@ class PprofEncoder {
         mapping_written_(profile.mappings.size() + 1) {}
 
   std::string Encode(const PprofOptions& options) {
-    message_.AddSampleType("alloc_objects", "count");
-    message_.AddSampleType("alloc_space", "bytes");
-    message_.AddSampleType("objects", "count");
-    message_.AddSampleType("space", "bytes");
+    AddSampleTypes(options.has_maximum);
     WriteProgramMapping();
-    WriteSamples();
+    WriteSamples(options.has_maximum);
     PprofMessage::Header header{.time_unix_ns = options.time_unix_ns,
                                 .duration_ns = DurationNs(),
                                 .sampling_interval = dump_.sampling_interval,
-                                .default_sample_type = "space",
+                                .default_sample_type = default_type_,
                                 .comments = options.comments};
     if (profile_.quality.samples > 0)  // the file tells of it
       header.comments.push_back(QualityComment(profile_.quality));
@@ -40,6 +37,35 @@ class PprofEncoder {
   }
 
  private:
+  struct ViewType {
+    View view;
+    const char* name;
+    const char* unit;
+  };
+
+  static constexpr ViewType kViewTypes[] = {
+      {View::kAllocObjects, "alloc_objects", "count"},
+      {View::kAllocSpace, "alloc_space", "bytes"},
+      {View::kObjects, "objects", "count"},
+      {View::kSpace, "space", "bytes"},
+  };
+
+  void AddSampleTypes(bool has_maximum) {
+    for (const ViewType& type : kViewTypes) {
+      if (!IsTold(dump_.told, type.view))
+        continue;
+      message_.AddSampleType(type.name, type.unit);
+      views_.push_back(type.view);
+      if (type.view != View::kObjects || default_type_.empty())
+        default_type_ = type.name;  // space, else alloc_space, else a count
+    }
+    if (!has_maximum)
+      return;
+    message_.AddSampleType("max_objects", "count");
+    message_.AddSampleType("max_space", "bytes");
+    default_type_ = "max_space";
+  }
+
   // 0: files that are no recordings may not tell when it began.
   uint64_t DurationNs() const {
     const uint64_t start_ns = profile_.process.start_ns;
@@ -56,24 +82,42 @@ class PprofEncoder {
     }
   }
 
-  void WriteSamples() {
-    std::vector<uint64_t> locations;
-    std::vector<PprofMessage::Label> labels;
-    std::vector<int64_t> values;
+  void WriteSamples(bool has_maximum) {
     for (const auto& [id, totals] : dump_.callsites) {
-      locations.clear();
-      labels.clear();
-      for (CallsiteId at = id; at != kNoId; at = profile_.callsites[at].parent) {
-        const FrameId frame = profile_.callsites[at].frame;
-        if (profile_.frames[frame].is_label)
-          labels.push_back(LabelOf(profile_.frames[frame]));
-        else
-          locations.push_back(LocationOf(frame));
-      }
-      values = {ValueOf(totals, View::kAllocObjects), ValueOf(totals, View::kAllocSpace),
-                ValueOf(totals, View::kObjects), ValueOf(totals, View::kSpace)};
-      message_.AddSample(locations, values, labels);
+      const auto peak = dump_.peak.find(id);
+      WriteSample(id, totals,
+                  has_maximum && peak != dump_.peak.end() ? peak->second : Estimate(),
+                  has_maximum);
     }
+    if (!has_maximum)
+      return;
+    for (const auto& [id, peak] : dump_.peak) {
+      if (dump_.callsites.find(id) == dump_.callsites.end())
+        WriteSample(id, {}, peak, has_maximum);
+    }
+  }
+
+  void WriteSample(CallsiteId id,
+                   const CallsiteTotals& totals,
+                   const Estimate& peak,
+                   bool has_maximum) {
+    locations_.clear();
+    labels_.clear();
+    for (CallsiteId at = id; at != kNoId; at = profile_.callsites[at].parent) {
+      const FrameId frame = profile_.callsites[at].frame;
+      if (profile_.frames[frame].is_label)
+        labels_.push_back(LabelOf(profile_.frames[frame]));
+      else
+        locations_.push_back(LocationOf(frame));
+    }
+    values_.clear();
+    for (const View view : views_)
+      values_.push_back(ValueOf(totals, view));
+    if (has_maximum) {
+      values_.push_back(RoundedFigure(peak.count));
+      values_.push_back(RoundedFigure(peak.bytes));
+    }
+    message_.AddSample(locations_, values_, labels_);
   }
 
   // Key and text of a label frame.
@@ -152,6 +196,11 @@ class PprofEncoder {
   std::vector<bool> location_written_;
   std::vector<bool> mapping_written_;
   std::vector<PprofMessage::Features> features_;
+  std::vector<View> views_;  // that are written, in the order of values
+  std::string default_type_;
+  std::vector<uint64_t> locations_;  // of the current sample
+  std::vector<PprofMessage::Label> labels_;
+  std::vector<int64_t> values_;
 };
 
 }  // namespace
@@ -164,6 +213,12 @@ std::string QualityComment(const Quality& quality) {
       text += std::string(" ") + figure.name + "=" + std::to_string(value);
   }
   return text;
+}
+
+std::string PeakComment(const BoundedBytes& peak) {
+  return "peak: " + std::to_string(RoundedFigure(peak.bytes)) + " bytes, 95 % limits " +
+         std::to_string(RoundedFigure(peak.low)) + " and " +
+         std::to_string(RoundedFigure(peak.high));
 }
 
 std::string EncodePprofFile(const ExportedHeap& heap) {

@@ -286,9 +286,10 @@ PprofMessage::Header TraceEncoder::HeaderOf(const ImportedDump& dump,
     header.comments.push_back(
         "space and objects are those of the moment when most was live");
   if (dump.is_peak && dump.peak_low && dump.peak_high)
-    header.comments.push_back("peak: " + std::to_string(dump.peak_bytes) +
-                              " bytes, 95 % limits " + std::to_string(*dump.peak_low) +
-                              " and " + std::to_string(*dump.peak_high));
+    header.comments.push_back(
+        PeakComment({.bytes = static_cast<double>(dump.peak_bytes),
+                     .low = static_cast<double>(*dump.peak_low),
+                     .high = static_cast<double>(*dump.peak_high)}));
   if (dump.quality != kNoId)
     header.comments.push_back(QualityComment(trace_.qualities[dump.quality]));
   const bool is_ours = dump.quality != kNoId;  // which tells what was lost, and goes on

@@ -30,6 +30,11 @@ Status DumpFile::ReadHeader(const std::string& name) {
                                             std::to_string(kHeaderBytes) +
                                             " bytes is cut at byte " +
                                             std::to_string(bytes_.size()));
+  if (bytes_.substr(kVersionBytes - 1).starts_with(", created"))
+    return Status(StatusCode::kCorrupt,
+                  "cannot read " + name +
+                      ": it is a heap dump as text (java -agentlib:hprof); jcmd PID "
+                      "GC.heap_dump x.hprof makes one that can be read");
   is_android_ = bytes_.starts_with(kAndroidVersion);
   const auto* at = reinterpret_cast<const uint8_t*>(bytes_.data());
   id_bytes_ = Get32(at + kVersionBytes);

@@ -37,6 +37,14 @@ std::string Row(const std::vector<HistogramRow>& rows, const std::string& name) 
   return "none";
 }
 
+TEST(DumpFileTest, ADumpAsTextIsNamed) {
+  const Result<DumpFile> file =
+      DumpFile::Read("JAVA PROFILE 1.0.1, created Sat Jan  1 2000\n", "java.hprof.txt");
+  EXPECT_EQ(file.status().message(),
+            "cannot read java.hprof.txt: it is a heap dump as text (java "
+            "-agentlib:hprof); jcmd PID GC.heap_dump x.hprof makes one that can be read");
+}
+
 class EveryIdSize : public testing::TestWithParam<uint32_t> {};
 
 INSTANTIATE_TEST_SUITE_P(DumpFileTest, EveryIdSize, testing::Values(4u, 8u));

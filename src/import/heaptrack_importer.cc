@@ -21,13 +21,26 @@ namespace {
 
 constexpr size_t kMaxRows = size_t{1} << 28;  // of one kind, against hostile files
 constexpr uint64_t kSizedStrings = 3;         // file format
+constexpr uint64_t kNewestFormat = 3;         // of files whose meaning is known
 
-// What was allocated at one stack.
+// What was allocated at one stack, and what of it was live at the peak numbered `peak`.
 struct StackTotals {
   int64_t alloc_count = 0;
   int64_t alloc_size = 0;
   int64_t free_count = 0;
   int64_t free_size = 0;
+  uint64_t peak = 0;
+  int64_t peak_count = 0;
+  int64_t peak_size = 0;
+
+  // What is live here has not changed since the latest peak: it is what was live then.
+  void KeepPeak(uint64_t latest) {
+    if (peak == latest)
+      return;
+    peak = latest;
+    peak_count = alloc_count - free_count;
+    peak_size = alloc_size - free_size;
+  }
 };
 
 struct AllocationKind {
@@ -58,8 +71,7 @@ class HeaptrackImporter {
     NumberReader numbers(line.substr(2));
     switch (line[0]) {
       case 'v':
-        *is_bad = !SetVersion(numbers);
-        break;
+        return SetVersion(numbers, is_bad);
       case 'X':
         SetCommand(line.substr(2));
         break;
@@ -114,7 +126,12 @@ class HeaptrackImporter {
     for (size_t stack = 1; stack < totals_.size(); ++stack) {
       if (callsites_[stack] == kNoId)
         continue;
-      const StackTotals& totals = totals_[stack];
+      StackTotals& totals = totals_[stack];
+      totals.KeepPeak(peaks_);
+      if (totals.alloc_count > 0)
+        builder_.dumps().AddEstimate(
+            callsites_[stack],
+            {.peak_bytes = totals.peak_size, .peak_count = totals.peak_count});
       builder_.dumps().AddAllocation(callsites_[stack], totals.alloc_count,
                                      totals.alloc_size);
       builder_.dumps().AddAllocation(callsites_[stack], -totals.free_count,
@@ -128,11 +145,15 @@ class HeaptrackImporter {
 
   int64_t Now() const { return static_cast<int64_t>(now_ms_) * 1'000'000; }
 
-  bool SetVersion(NumberReader& numbers) {
-    const std::optional<uint64_t> program = numbers.Next();
-    const std::optional<uint64_t> format = numbers.Next();
-    strings_.set_have_lengths(format.value_or(1) >= kSizedStrings);
-    return program.has_value();
+  Status SetVersion(NumberReader& numbers, bool* is_bad) {
+    *is_bad = !numbers.Next();
+    const uint64_t format = numbers.Next().value_or(0);
+    strings_.set_have_lengths(format >= kSizedStrings);
+    if (format <= kNewestFormat)
+      return {};
+    return Status(StatusCode::kCorrupt,
+                  "it is a recording of a newer heaptrack (file format " +
+                      std::to_string(format) + "); its heaptrack_print shows it");
   }
 
   void SetCommand(std::string_view command) {
@@ -202,7 +223,11 @@ class HeaptrackImporter {
     const std::optional<uint64_t> index = numbers.Next();
     if (sign > 0 && numbers.Next())
       return Status(StatusCode::kCorrupt,
-                    "it is a raw recording; run heaptrack --interpret on it first");
+                    frames_.size() > 1
+                        ? "it is a recording of the first heaptrack (file format 0); "
+                          "heaptrack_print "
+                          "shows it"
+                        : "it is a raw recording; run heaptrack --interpret on it first");
     *is_bad = !index || *index >= kinds_.size();
     if (*is_bad)
       return {};
@@ -211,6 +236,7 @@ class HeaptrackImporter {
     int64_t& size = sign > 0 ? totals.alloc_size : totals.free_size;
     if (size > kMaxTotal)
       return {};
+    totals.KeepPeak(peaks_);
     size += kind.size;
     ++(sign > 0 ? totals.alloc_count : totals.free_count);
     UpdatePeak(sign > 0 ? kind.size : -kind.size);
@@ -224,6 +250,7 @@ class HeaptrackImporter {
     if (live_ > peak_) {
       peak_ = live_;
       peak_ts_ = Now();
+      ++peaks_;
     }
   }
 
@@ -244,6 +271,7 @@ class HeaptrackImporter {
   int64_t live_ = 0;  // bytes, now
   int64_t peak_ = 0;
   int64_t peak_ts_ = 0;
+  uint64_t peaks_ = 0;  // how often there was a new one
   HeaptrackStrings strings_;
   std::vector<uint32_t> frames_;     // address -> frame
   std::vector<uint32_t> callsites_;  // stack -> callsite

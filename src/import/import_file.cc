@@ -5,140 +5,19 @@
 #include <algorithm>
 #include <vector>
 
-#include <protozero/exception.hpp>
-#include <protozero/pbf_reader.hpp>
-
 #include "import/formats.h"
 #include "import/perfetto/trace_reader.h"
+#include "import/unknown_format.h"
 #include "tables/decode_queue.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr size_t kHeadBytes = 4096;
-
-// A message of at most two small numbers, with its size in front: a pprof ValueType.
-bool BeginsWithValueType(std::string_view bytes) {
-  constexpr size_t kMaxValueType = 20;
-  const size_t size = bytes.empty() ? 0 : static_cast<unsigned char>(bytes[0]);
-  if (size == 0 || size > kMaxValueType || bytes.size() <= size)
-    return false;
-  try {
-    protozero::pbf_reader value_type(bytes.data() + 1, size);
-    while (value_type.next()) {
-      if (value_type.tag() > 2 ||
-          value_type.wire_type() != protozero::pbf_wire_type::varint)
-        return false;
-      value_type.skip();
-    }
-  } catch (const protozero::exception&) {
-    return false;
-  }
-  return true;
-}
-
-// Behind time, duration and period of a pprof profile, with which those of processors
-// begin that Go writes.
-std::string_view WithoutNumbers(std::string_view bytes) {
-  constexpr std::string_view kTags = "\x48\x50\x60";
-  while (!bytes.empty() && kTags.find(bytes[0]) != std::string_view::npos) {
-    size_t end = 1;
-    while (end < bytes.size() && (static_cast<unsigned char>(bytes[end]) & 0x80) != 0)
-      ++end;
-    bytes.remove_prefix(std::min(end + 1, bytes.size()));
-  }
-  return bytes;
-}
-
-// A message with its size in front, as far as it is known. The empty text with which
-// pprof's texts begin is one, too.
-bool BeginsWithMessage(std::string_view bytes) {
-  try {
-    const char* at = bytes.data();
-    const char* const end = at + bytes.size();
-    const uint64_t size = protozero::decode_varint(&at, end);
-    if (size > static_cast<uint64_t>(end - at))
-      return true;
-    protozero::pbf_reader message(at, size);
-    while (message.next())
-      message.skip();
-  } catch (const protozero::exception&) {
-    return false;
-  }
-  return true;
-}
-
-// The first field of a Perfetto trace is a packet; that of a pprof profile is any field:
-// most often a ValueType, the type of samples or, in what Go writes, that of the period.
-FileFormat DetectProtobuf(std::string_view head) {
-  constexpr char kSampleType = 0x0a;  // a packet, too
-  constexpr char kPeriodType = 0x5a;
-  constexpr std::string_view kOtherTags = "\x12\x1a\x22\x2a\x32";
-  if (kOtherTags.find(head[0]) != std::string_view::npos &&
-      BeginsWithMessage(head.substr(1)))
-    return FileFormat::kPprof;
-  const std::string_view type = WithoutNumbers(head);
-  if (!type.empty() && (type[0] == kSampleType || type[0] == kPeriodType) &&
-      BeginsWithValueType(type.substr(1)))
-    return FileFormat::kPprof;
-  return head[0] == kSampleType ? FileFormat::kPerfettoTrace : FileFormat::kUnknown;
-}
-
-// Of a line that goes on behind what is known of it: texts of programs have quotes.
-bool MayBeginStack(std::string_view line) {
-  const auto is_text = [](char c) { return static_cast<unsigned char>(c) >= ' '; };
-  const size_t first = line.find(';');
-  return first != std::string_view::npos &&
-         line.substr(0, first).find('"') == std::string_view::npos &&
-         std::all_of(line.begin(), line.end(), is_text);
-}
-
-// "frame;frame 123" in the first line that is no comment.
-bool IsFolded(std::string_view head) {
-  const bool is_cut = head.size() >= kHeadBytes;
-  bool is_commented = false;
-  while (head.starts_with('#') || head.starts_with('\n') || head.starts_with("\r\n")) {
-    is_commented |= head.starts_with('#');
-    head.remove_prefix(std::min(head.find('\n'), head.size() - 1) + 1);
-  }
-  if (head.empty())
-    return is_commented && is_cut;
-  std::string_view line = head.substr(0, head.find('\n'));
-  if (is_cut && line.size() == head.size())
-    return MayBeginStack(line);
-  if (line.ends_with('\r'))
-    line.remove_suffix(1);
-  const size_t space = line.rfind(' ');
-  if (space == std::string_view::npos || space == 0 || space + 1 == line.size())
-    return line.size() == head.size() && line.find(';') != std::string_view::npos;
-  const auto is_number = [](char c) { return (c >= '0' && c <= '9') || c == '-'; };
-  const auto is_text = [](char c) { return static_cast<unsigned char>(c) >= ' '; };
-  return std::all_of(line.begin(), line.end(), is_text) &&
-         std::all_of(line.begin() + static_cast<ptrdiff_t>(space) + 1, line.end(),
-                     is_number);
-}
-
-bool IsTar(std::string_view head) {
-  constexpr size_t kMagicAt = 257;
-  return head.size() > kMagicAt && head.substr(kMagicAt).starts_with("ustar");
-}
-
 Result<std::string> HeadOf(InflatingSource& source) {
-  std::string head(kHeadBytes, '\0');
+  std::string head(kFormatHead, '\0');
   HPD_TRY_ASSIGN(const size_t count, source.ReadFully(head));
   head.resize(count);
   return head;
-}
-
-Status UnknownFormat(const std::string& name, std::string_view head) {
-  const std::string prefix = "cannot read " + name + ": ";
-  if (head.empty())
-    return Status(StatusCode::kNotFound,
-                  prefix + "it is empty; was the recording interrupted before its end?");
-  return Status(StatusCode::kCorrupt,
-                prefix +
-                    "its format is not known; Perfetto traces (raw-trace), pprof "
-                    "profiles, folded stacks and heaptrack recordings can be read");
 }
 
 Result<ImportReport> ImportTrace(ByteSource& source,
@@ -179,6 +58,8 @@ void AddFile(const std::string& path,
                              ? " stack is deeper than 4096 functions and lacks its"
                              : " stacks are deeper than 4096 functions and lack their") +
                         " outermost ones");
+  for (const std::string& note : report.notes)
+    warnings->push_back(path + ": " + note);
   builder.trace().file_ends.push_back(
       static_cast<uint32_t>(builder.trace().processes.size()));
 }
@@ -207,19 +88,6 @@ Result<ImportReport> ImportAs(FileFormat format,
 }
 
 }  // namespace
-
-FileFormat DetectFormat(std::string_view head) {
-  if (head.empty())
-    return FileFormat::kUnknown;
-  if (IsTar(head))
-    return FileFormat::kPerfettoTrace;
-  if (head.starts_with("v ") && head.find('\n') < 40)
-    return FileFormat::kHeaptrack;
-  const FileFormat format = DetectProtobuf(head);
-  if (format != FileFormat::kUnknown)
-    return format;
-  return IsFolded(head) ? FileFormat::kFolded : FileFormat::kUnknown;
-}
 
 Result<FileFormat> FormatOfFile(const std::string& path) {
   HPD_TRY_ASSIGN(std::unique_ptr<FileSource> file, FileSource::Open(path));

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/status.h"
 #include "import/perfetto/byte_source.h"
@@ -15,7 +16,10 @@ namespace heapprofd {
 
 enum class FileFormat : uint8_t { kUnknown, kPerfettoTrace, kPprof, kFolded, kHeaptrack };
 
-// By the (decompressed) first bytes of a file.
+// How much of a file is looked at to see its format.
+inline constexpr size_t kFormatHead = 4096;
+
+// Returns the format that the (decompressed) first bytes of a file have.
 FileFormat DetectFormat(std::string_view head);
 
 // The same of a file, which is opened for it: no pipe.
@@ -27,6 +31,7 @@ struct ImportReport {
   uint64_t bad_records = 0;  // lines or messages that were left out
   uint64_t cut_stacks = 0;   // without their outermost frames: there were too many
   std::string damage;        // why reading ended early; empty: it did not
+  std::vector<std::string> notes = {};  // what its figures do not show
 };
 
 // Adds one file ("-": standard input) to the trace. Its processes are others than those

@@ -112,11 +112,13 @@ TEST_F(ImportTest, SourcesOfProgramsAreNoFoldedStacks) {
 }
 
 TEST_F(ImportTest, LinesThatAreNoStacksAreCounted) {
-  const Result<ImportReport> report =
-      Import("main;f 1\nnonsense\n\nmain;g x\n# note\na 2");
+  const Result<ImportReport> report = Import(
+      "main;f 1\nnonsense\n\nmain;g x\n# note: 200\n// 7\nmain;h 4\nmain;i 8\na 2");
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report.value().bad_records, 2u);
-  EXPECT_EQ(Rows(), (Map{{"a", "0,2 "}, {"main;f", "0,1 "}}));
+  EXPECT_EQ(
+      Rows(),
+      (Map{{"a", "0,2 "}, {"main;f", "0,1 "}, {"main;h", "0,4 "}, {"main;i", "0,8 "}}));
 }
 
 TEST_F(ImportTest, StacksThatAreTooDeepKeepTheirInnermostFunctions) {
@@ -192,6 +194,36 @@ TEST_F(ImportTest, HeaptrackEventsAreSummedPerStack) {
   EXPECT_EQ(trace_.symbols.line[0], 10u);
 }
 
+// Who held the memory when most was live: 64 and 32 bytes at two stacks, of which one and
+// the other change behind it.
+TEST_F(ImportTest, HeaptrackStacksHaveWhatTheyHeldAtThePeak) {
+  const std::string begin =
+      "v 10400 3\ns 4 a.so\ns 1 f\ns 1 g\ni 1000 1 2\ni 2000 1 3\nt 1 0\nt 2 0\n"
+      "a 40 1\na 20 2\n";
+  ASSERT_TRUE(Import(begin + "+ 0\n+ 1\n- 0\n- 1\n+ 1\n").ok());
+  const EstimateTable& rows = trace_.estimates;
+  ASSERT_EQ(rows.row_count(), 2u);
+  EXPECT_EQ(rows.peak_bytes[0], 64);
+  EXPECT_EQ(rows.peak_bytes[1], 32);
+  EXPECT_EQ(rows.peak_count[0], 1);
+  EXPECT_EQ(trace_.dumps[0].peak_bytes, 96u);
+  // The last moment may be the peak.
+  ASSERT_TRUE(Import(begin + "+ 0\n- 0\n+ 1\n+ 0\n+ 1\n").ok());
+  ASSERT_EQ(rows.row_count(), 4u);
+  EXPECT_EQ(rows.peak_bytes[2], 64);
+  EXPECT_EQ(rows.peak_bytes[3], 64);
+}
+
+TEST_F(ImportTest, HeaptrackFormatsThatAreNotKnownAreNamed) {
+  EXPECT_EQ(Import("v 10800 4\n").status().message(),
+            "cannot read dir/file: it is a recording of a newer heaptrack (file format "
+            "4); its heaptrack_print shows it");
+  EXPECT_EQ(
+      Import("v 10000\ns a.so\ni 1000 1\nt 1 0\n+ 40 1 7f0000\n").status().message(),
+      "cannot read dir/file: it is a recording of the first heaptrack (file format "
+      "0); heaptrack_print shows it");
+}
+
 TEST_F(ImportTest, ARawHeaptrackRecordingSaysWhatToDo) {
   const Result<ImportReport> report = Import("v 10400 3\nx /bin/a\n+ 40 1 7f0000\n");
   ASSERT_FALSE(report.ok());
@@ -241,7 +273,7 @@ TEST_F(ImportTest, SeveralFilesKeepTheirProcessesApart) {
 
 TEST_F(ImportTest, WhatIsNoProfileIsRefusedWithTheFormatsThereAre) {
   for (const char* bytes : {"\x7f"
-                            "ELF\x02",
+                            "ABC\x02",
                             "just text without a number\n", "{\"a\": 1}\n"}) {
     const Result<ImportReport> report = Import(bytes);
     ASSERT_FALSE(report.ok()) << bytes;
@@ -249,6 +281,129 @@ TEST_F(ImportTest, WhatIsNoProfileIsRefusedWithTheFormatsThereAre) {
               std::string::npos);
   }
   EXPECT_NE(Import("").status().message().find("it is empty"), std::string::npos);
+}
+
+// Most lines of many texts end in a number.
+TEST_F(ImportTest, TextIsTakenForStacksOnlyWhenMostOfItIs) {
+  const auto words_of = [this](std::string_view text) {
+    const Result<ImportReport> report = Import(text);
+    return report.ok() ? "read" : std::string(report.status().message());
+  };
+  for (const char* text :
+       {"nr_free_pages 123\nnr_zone_inactive_anon 77\n",
+        "Jan 1 server: request; took 5\nok\nok\n", "fn=main\n16 5\n17 6\n",
+        "name,count\nmain;f,5\n", "main 10\n"})
+    EXPECT_NE(words_of(text).find("its format is not known; it "), std::string::npos)
+        << text;
+  EXPECT_NE(words_of("name,count\nf,5\n").find("it looks like a table (CSV)"),
+            std::string::npos);
+  EXPECT_NE(words_of(" {\"a\": 1}\n").find("it looks like JSON"), std::string::npos);
+  EXPECT_NE(words_of("a\nb\n").find("most of its lines are no folded stacks"),
+            std::string::npos);
+  // What was seen first were stacks.
+  std::string text;
+  while (text.size() < 5000)
+    text += "main;f 1\n";
+  EXPECT_EQ(words_of(text), "read");
+  for (int i = 0; i < 3000; ++i)
+    text += "a line of a log\n";
+  EXPECT_NE(words_of(text).find(": it begins like folded stacks, but 3000 of its 3556 "
+                                "lines are none (main;f;g 4096)"),
+            std::string::npos)
+      << words_of(text);
+}
+
+TEST_F(ImportTest, NotesAndEmptyLinesBeforeStacksAreNone) {
+  ASSERT_TRUE(Import("\nmain;f 10\n# total 200\n\nmain;g 5\n").ok());
+  EXPECT_EQ(Rows(), (Map{{"main;f", "0,10 "}, {"main;g", "0,5 "}}));
+}
+
+TEST_F(ImportTest, FoldedStacksTellLiveBytesOnly) {
+  ASSERT_TRUE(Import("main;f 10\nmain;g 5\n").ok());
+  const ImportedDump& dump = trace_.dumps[0];
+  EXPECT_TRUE(dump.told.live_size);
+  EXPECT_FALSE(dump.told.live_count || dump.told.allocated());
+  EXPECT_EQ(dump.first_live_row, 0u);
+}
+
+TEST_F(ImportTest, FractionsOfFoldedStacksAddUp) {
+  ASSERT_TRUE(Import("main;f 0.5\nmain;f 0.25\nmain;g 2.75\nmain;h -1.5\n").ok());
+  int64_t sum = 0;
+  for (const int64_t size : trace_.allocations.size.span())
+    sum += size;
+  EXPECT_EQ(sum, 2);
+}
+
+TEST_F(ImportTest, ADifferenceOfFoldedStacksIsSaid) {
+  const Result<ImportReport> negative = Import("main;f -10\nmain;g 5\n");
+  ASSERT_TRUE(negative.ok());
+  ASSERT_EQ(negative.value().notes.size(), 1u);
+  EXPECT_EQ(negative.value().notes[0],
+            "1 of its stacks are negative, as in a difference of two profiles: sums may "
+            "hide what grew");
+  EXPECT_EQ(Import("main;f 10 30\nmain;g 5 5\n").status().message(),
+            "cannot read dir/file: each of its stacks has two values, as difffolded.pl "
+            "writes them; give heap_profile diff the two files themselves");
+}
+
+// By their first bytes: what they are, and the command that converts or shows them.
+TEST_F(ImportTest, FilesOfOtherToolsAreNamed) {
+  using namespace std::string_literals;
+  const std::pair<std::string, const char*> kFiles[] = {
+      {"heap_v2/524288\n  t*: 1: 2\n", "jeprof --collapsed PROGRAM FILE > x.folded"},
+      {"heap profile: 13: 1595680 [1: 2] @ heap/1048576\n",
+       "go tool pprof -proto PROGRAM FILE > x.pb.gz"},
+      {"--- heapz 1 ---\nformat = java\n", "go tool pprof -proto FILE > x.pb.gz"},
+      {"--- contentionz 1 ---\ncycles/second = 3201000000\n", "not of memory"},
+      {"--- contentionz 1 ---\nformat = java\nsampling period = 100\n", "not of memory"},
+      {"goroutine profile: total 5\n", "Go's goroutines"},
+      {"threadcreate profile: total 5\n", "Go's threads"},
+      {"desc: --x\ncmd: ./a\ntime_unit: i\n",
+       "it is a recording of Valgrind's massif; ms_print shows it"},
+      {"# callgrind format\nversion: 1\n", "callgrind_annotate"},
+      {"version: 1\ncreator: callgrind-3.19\n", "callgrind_annotate"},
+      {"positions: instr line\nevents: inuse_space(MB)\n",
+       "it is a profile in callgrind's format; callgrind_annotate shows it"},
+      {"{\"dhatFileVersion\":2",
+       "it is a recording of Valgrind's DHAT; dh_view.html, which comes with Valgrind, "
+       "shows it"},
+      {"{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"",
+       "it is a profile of speedscope; https://www.speedscope.app shows it"},
+      {"{\"snapshot\":{\"meta\":{", "heap snapshot of V8"},
+      {"{\"head\":{\"callFrame\":{", "heap profile of V8"},
+      {"{\n \"traceEvents\": [",
+       "it is a trace as JSON; https://ui.perfetto.dev shows it"},
+      {"PERFILE2\x68"s, "it is a recording of perf, not of memory; perf report shows it"},
+      {"FLR\0\0\2"s, "jfrconv --alloc --total -o collapsed FILE x.folded"},
+      {"memray\0\x0b"s, "it is a recording of memray; memray flamegraph FILE shows it"},
+      {"JAVA PROFILE 1.0.1, created Thu\n", "jcmd PID GC.heap_dump x.hprof"},
+      {"\xfd"
+       "7zXZ\0\0"s,
+       "xz -d FILE"},
+      {"BZh91AY", "bzip2 -d FILE"},
+      {"PK\x03\x04\x14", "unzip FILE"},
+      {"\x04\x22\x4d\x18\x64", "lz4 -d FILE"},
+      {"\x7f"
+       "ELF\x02",
+       "a program or a library"},
+      {"\xff\xfe"
+       "a\0"s,
+       "iconv -f UTF-16"},
+      {"\xfe\xff\0a"s, "iconv -f UTF-16"},
+      {"<svg xmlns", "a picture"},
+      {"<?xml version='1.0'?>\n<svg", "a picture"},
+      {"<!DOCTYPE html>", "a web page"},
+      {"<html>", "a web page"},
+      {"# HELP x\n# TYPE x counter\nx 5\n", "Prometheus"},
+      {"# TYPE x counter\nx 5\n", "Prometheus"},
+      {"\n\n", "it has empty lines only"},
+  };
+  for (const auto& [bytes, words] : kFiles) {
+    const Result<ImportReport> report = Import(bytes);
+    ASSERT_FALSE(report.ok()) << bytes;
+    EXPECT_NE(report.status().message().find(words), std::string::npos)
+        << bytes << ": " << report.status().message();
+  }
 }
 
 TEST_F(ImportTest, ATruncatedPprofGivesWhatComesBefore) {

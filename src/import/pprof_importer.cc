@@ -1,11 +1,16 @@
 // The whole profile is read first (import/pprof_profile.h): its strings may come last.
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "import/formats.h"
 #include "import/pprof_profile.h"
+#include "import/pprof_values.h"
+#include "profile/estimate.h"
 #include "symbolize/demangle.h"
 
 namespace heapprofd {
@@ -13,14 +18,11 @@ namespace {
 
 constexpr size_t kMaxProfileBytes = size_t{4} << 30;
 constexpr size_t kMaxStack = size_t{1} << 16;  // locations of a sample
-constexpr size_t kNoFigure = SIZE_MAX;
 
-// Which value of a sample is which figure of ours.
-struct Figures {
-  size_t alloc_count = kNoFigure;
-  size_t alloc_size = kNoFigure;
-  size_t live_count = kNoFigure;
-  size_t live_size = kNoFigure;
+// A count and a size of a sample, of one kind.
+struct Amount {
+  int64_t count = 0;
+  int64_t size = 0;
 };
 
 class PprofImporter {
@@ -31,14 +33,19 @@ class PprofImporter {
                 TraceBuilder& builder)
       : name_(name), profile_(profile), builder_(builder) {}
 
-  // kCorrupt when it is no profile.
+  // kCorrupt when it is no profile, kInvalidArgument when it is one of something else than
+  // memory.
   Status Import(ImportReport* report) {
     if (profile_.value_types().empty() || !profile_.has_strings())
       return Status(StatusCode::kCorrupt, "cannot read " + name_ +
                                               ": its format is not known; it looks like "
                                               "a pprof profile, but names no kind of "
                                               "value");
-    ChooseFigures();
+    const std::vector<NamedPprofValue> values = NamedValues();
+    figures_ = ChoosePprofFigures(values, profile_.default_type());
+    if (!figures_.HasAny())
+      return Invalid("cannot read " + name_ + ": it is no profile of memory, but of " +
+                     DescribePprofValues(values) + "; go tool pprof shows it");
     for (const PprofLocation& location : profile_.locations())
       AddLocation(location);
     BeginDump();
@@ -46,6 +53,8 @@ class PprofImporter {
       if (!AddSample(sample))
         ++report->bad_records;
     }
+    FinishDump(*report);
+    AddNotes(report);
     return {};
   }
 
@@ -56,24 +65,15 @@ class PprofImporter {
     return profile_.StringAt(index).empty() ? kNoId : Intern(index);
   }
 
-  // "alloc_space" and "Total malloc size" say what was ever allocated, "space",
-  // "inuse_space" and "Unreleased malloc size" what is live. A profile of something else
-  // has its last value, which pprof shows by default, as its live size.
-  void ChooseFigures() {
-    const std::vector<PprofValueType>& types = profile_.value_types();
-    for (size_t i = 0; i < types.size(); ++i) {
-      const std::string_view type = profile_.StringAt(types[i].type);
-      const bool is_bytes = profile_.StringAt(types[i].unit) == "bytes";
-      const bool is_count = profile_.StringAt(types[i].unit) == "count";
-      const bool is_total = type.starts_with("alloc_") || type.starts_with("Total ");
-      if (is_bytes)
-        (is_total ? figures_.alloc_size : figures_.live_size) = i;
-      else if (is_count)
-        (is_total ? figures_.alloc_count : figures_.live_count) = i;
-    }
-    if (figures_.alloc_size == kNoFigure && figures_.live_size == kNoFigure &&
-        figures_.alloc_count == kNoFigure)
-      figures_.live_size = types.size() - 1;
+  std::vector<NamedPprofValue> NamedValues() const {
+    std::vector<NamedPprofValue> values;
+    for (const PprofValueType& type : profile_.value_types())
+      values.push_back({profile_.StringAt(type.type), profile_.StringAt(type.unit)});
+    return values;
+  }
+
+  bool HasPeak() const {
+    return figures_.Has(PprofFigure::kPeakSize) || figures_.Has(PprofFigure::kPeakCount);
   }
 
   void BeginDump() {
@@ -81,18 +81,84 @@ class PprofImporter {
     dump.upid = AddNamedProcess(FileName(name_), builder_);
     dump.heap_name = builder_.Intern("pprof");
     dump.ts = profile_.time_ns();
-    if (profile_.duration_ns() > 0 && profile_.duration_ns() <= profile_.time_ns())
+    if (profile_.duration_ns() > 0 && profile_.duration_ns() < profile_.time_ns())
       dump.start_ts = profile_.time_ns() - profile_.duration_ns();
     dump.sampling_interval = SamplingInterval();
     dump.original_sampling_interval = dump.sampling_interval;
-    dump.tells_allocated = HasTotal();
-    builder_.dumps().Begin(dump);
+    dump.is_peak = HasPeak();
+    dump.told = {.live_size = figures_.Has(PprofFigure::kLiveSize),
+                 .live_count = figures_.Has(PprofFigure::kLiveCount),
+                 .alloc_size = figures_.Has(PprofFigure::kAllocSize),
+                 .alloc_count = figures_.Has(PprofFigure::kAllocCount)};
+    told_ = dump.told;
+    interval_ = dump.sampling_interval;
+    dump_ = builder_.dumps().Begin(dump);
   }
 
-  // That of a profile of something else may be nanoseconds.
+  // What is known behind the last sample only.
+  void FinishDump(const ImportReport& report) {
+    ImportedDump& dump = builder_.trace().dumps[dump_];
+    if (has_negative_allocations_)  // a difference: these are no sums
+      dump.told.alloc_size = dump.told.alloc_count = false;
+    if (HasPeak()) {
+      dump.peak_bytes = static_cast<uint64_t>(std::max<int64_t>(peak_bytes_, 0));
+      AddPeakLimits(&dump);
+      return;
+    }
+    dump.first_live_row = dump.told.allocated() ? dump.allocation_count : 0;
+    for (const auto& [callsite, more] : live_rows_)
+      builder_.dumps().AddAllocation(callsite, more.count, more.size);
+    if (dump.allocation_count == 0 && report.damage.empty())
+      dump.reason = builder_.Intern(
+          report.bad_records == 0
+              ? "all values of its samples are 0"
+              : "none of its samples makes sense (a value for each of its " +
+                    std::to_string(profile_.value_types().size()) +
+                    " types, and a stack of locations that are there)");
+  }
+
+  // Of our own files, which say so in a comment (export/trace_pprof.cc).
+  void AddPeakLimits(ImportedDump* dump) const {
+    for (const uint64_t comment : profile_.comments()) {
+      unsigned long long peak = 0;
+      unsigned long long low = 0;
+      unsigned long long high = 0;
+      const std::string text(profile_.StringAt(comment));
+      if (sscanf(text.c_str(), "peak: %llu bytes, 95 %% limits %llu and %llu", &peak,
+                 &low, &high) != 3)
+        continue;
+      dump->peak_bytes = peak;
+      dump->peak_low = low;
+      dump->peak_high = high;
+    }
+  }
+
+  void AddNotes(ImportReport* report) const {
+    if (!figures_.unused.empty())
+      report->notes.push_back("not shown, as no figure of a heap: " + UnusedNames());
+    if (exceeding_samples_ > 0)
+      report->notes.push_back("more is live than was allocated in " +
+                              std::to_string(exceeding_samples_) +
+                              " of its samples: each figure is shown as the file has it");
+    if (negative_samples_ > 0)
+      report->notes.push_back(std::to_string(negative_samples_) +
+                              " of its samples are negative, as in a difference of two "
+                              "profiles: sums may hide what grew");
+  }
+
+  std::string UnusedNames() const {
+    constexpr size_t kMostNamed = 12;
+    std::string text;
+    for (size_t i = 0; i < figures_.unused.size() && i < kMostNamed; ++i)
+      text += (text.empty() ? "" : ", ") + Printable(figures_.unused[i]);
+    return text + (figures_.unused.size() > kMostNamed ? ", ..." : "");
+  }
+
+  // In bytes; that of a profile of something else may be nanoseconds.
   uint64_t SamplingInterval() const {
-    const std::string_view unit = profile_.StringAt(profile_.period_type().unit);
-    return unit.empty() || unit == "bytes" ? profile_.period() : 0;
+    const int64_t unit = BytesOfUnit(profile_.StringAt(profile_.period_type().unit));
+    const uint64_t period = profile_.period();
+    return period <= kMost ? period * static_cast<uint64_t>(unit) : 0;
   }
 
   uint32_t MappingOf(const PprofLocation& location, uint64_t* rel_pc) {
@@ -112,21 +178,31 @@ class PprofImporter {
     return builder_.InternMapping(row);
   }
 
-  // A function's name for linkers when the profile has it.
+  // A function's name for linkers where the profile has one that can be demangled, else
+  // the name that it gives the function.
   StringId NameOf(const PprofLine& line) {
     const PprofFunction* function = profile_.FindFunction(line.function);
     if (function == nullptr)
       return kEmptyString;
-    const std::string_view system_name = profile_.StringAt(function->system_name);
-    return system_name.starts_with("_") ? builder_.Intern(system_name)
-                                        : Intern(function->name);
+    const StringId system_name = Intern(function->system_name);
+    if (profile_.StringAt(function->name).empty() ||
+        DemangledOf(system_name) != system_name)
+      return system_name;
+    return Intern(function->name);
   }
 
-  // That name for people, with its parameters, as symbols of traces are; `name` of the
-  // profile may be without.
+  // The name that the profile gives the function, for people.
   StringId SymbolNameOf(const PprofLine& line) {
-    const StringId name = NameOf(line);
-    const auto [entry, is_new] = symbol_names_.try_emplace(name, name);
+    const PprofFunction* function = profile_.FindFunction(line.function);
+    if (function == nullptr)
+      return kEmptyString;
+    return DemangledOf(profile_.StringAt(function->name).empty()
+                           ? Intern(function->system_name)
+                           : Intern(function->name));
+  }
+
+  StringId DemangledOf(StringId name) {
+    const auto [entry, is_new] = demangled_.try_emplace(name, name);
     if (is_new)
       entry->second = builder_.Intern(Demangle(builder_.trace().Text(name)));
     return entry->second;
@@ -185,52 +261,112 @@ class PprofImporter {
         return false;
       stack_frames_.push_back(frame->second);
     }
+    if (stack_frames_.size() == 0)  // whose memory it is the profile does not say
+      stack_frames_.push_back(builder_.InternFrame(kEmptyString, kNoId, 0));
     const uint32_t callsite = builder_.InternWhole(stack_frames_.span());
     if (callsite == kNoId || sample_.values.size() != profile_.value_types().size())
       return false;
-    AddFigures(callsite);
+    if (HasPeak())
+      AddPeak(callsite);
+    else
+      AddFigures(callsite);
     return true;
   }
 
-  bool HasTotal() const {
-    return figures_.alloc_size != kNoFigure || figures_.alloc_count != kNoFigure;
-  }
-
-  int64_t ValueAt(size_t figure) const {
-    constexpr int64_t kMax = int64_t{1} << 62;
-    return figure == kNoFigure ? 0 : std::clamp(sample_.values[figure], -kMax, kMax);
-  }
-
-  // What was allocated, and what of it was freed. Without the former the live figures are
-  // all there is.
-  void AddFigures(uint32_t callsite) {
-    const bool has_live =
-        figures_.live_size != kNoFigure || figures_.live_count != kNoFigure;
-    const int64_t live_count = ValueAt(figures_.live_count);
-    const int64_t live_size = ValueAt(figures_.live_size);
-    if (!HasTotal()) {
-      builder_.dumps().AddAllocation(callsite, live_count, live_size);
-      return;
+  int64_t ValueAt(PprofFigure figure) const {
+    int64_t sum = 0;
+    for (const PprofSum::Part& part : figures_.Of(figure).parts) {
+      const int64_t most = kMost / part.factor;
+      const int64_t value =
+          std::clamp(sample_.values[part.value], -most, most) * part.factor;
+      sum = std::clamp(sum + value, -kMost, kMost);
     }
-    const int64_t count = ValueAt(figures_.alloc_count);
-    const int64_t size = ValueAt(figures_.alloc_size);
-    builder_.dumps().AddAllocation(callsite, count, size);
-    if (has_live)
-      builder_.dumps().AddAllocation(callsite, std::min<int64_t>(live_count - count, 0),
-                                     std::min<int64_t>(live_size - size, 0));
+    return sum;
   }
 
+  Amount Live() const {
+    return {ValueAt(PprofFigure::kLiveCount), ValueAt(PprofFigure::kLiveSize)};
+  }
+
+  Amount Allocated() const {
+    return {ValueAt(PprofFigure::kAllocCount), ValueAt(PprofFigure::kAllocSize)};
+  }
+
+  // What was allocated, and what of it was freed. Where more is live than that, the rest
+  // is live only.
+  void AddFigures(uint32_t callsite) {
+    const Amount live = Live();
+    const Amount allocated = Allocated();
+    CountOdd(live, allocated);
+    builder_.dumps().AddAllocation(callsite, allocated.count, allocated.size);
+    const Amount change = {told_.live_count ? live.count - allocated.count : 0,
+                           told_.live_size ? live.size - allocated.size : 0};
+    builder_.dumps().AddAllocation(callsite, std::min<int64_t>(change.count, 0),
+                                   std::min<int64_t>(change.size, 0));
+    if (change.count > 0 || change.size > 0)
+      live_rows_.emplace_back(callsite, Amount{std::max<int64_t>(change.count, 0),
+                                               std::max<int64_t>(change.size, 0)});
+  }
+
+  void CountOdd(const Amount& live, const Amount& allocated) {
+    const bool exceeds =
+        (told_.live_count && told_.alloc_count && live.count > allocated.count) ||
+        (told_.live_size && told_.alloc_size && live.size > allocated.size);
+    const bool has_negative_allocation = allocated.count < 0 || allocated.size < 0;
+    has_negative_allocations_ |= has_negative_allocation;
+    if (has_negative_allocation || live.count < 0 || live.size < 0)
+      ++negative_samples_;
+    else if (exceeds)
+      ++exceeding_samples_;
+  }
+
+  // Rows of the dump are of the peak; what stands beside them is of the end.
+  void AddPeak(uint32_t callsite) {
+    const int64_t peak_size = ValueAt(PprofFigure::kPeakSize);
+    peak_bytes_ = std::min(peak_bytes_ + peak_size, kMost);
+    builder_.dumps().AddAllocation(callsite, ValueAt(PprofFigure::kPeakCount), peak_size);
+    if (!told_.live() && !told_.allocated())
+      return;
+    const Amount live = Live();
+    const Amount allocated = told_.allocated() ? Allocated() : live;
+    const auto errors = [this](const Amount& sum) {
+      return EstimateOfSums(static_cast<double>(sum.size), static_cast<double>(sum.count),
+                            interval_);
+    };
+    const Estimate of_live = errors(live);
+    const Estimate of_allocated = errors(allocated);
+    builder_.dumps().AddCumulative(
+        callsite,
+        {.alloc_size = allocated.size,
+         .alloc_count = allocated.count,
+         .free_size = allocated.size - live.size,
+         .free_count = allocated.count - live.count},
+        {.live_bytes_error = std::sqrt(of_live.bytes_variance),
+         .live_count_error = std::sqrt(of_live.count_variance),
+         .allocated_bytes_error = std::sqrt(of_allocated.bytes_variance),
+         .alloc_count_error = std::sqrt(of_allocated.count_variance)});
+  }
+
+  static constexpr int64_t kMost = int64_t{1} << 61;  // sums of a sample
   static constexpr uint64_t kFirstMadeUpPc = uint64_t{1} << 63;
 
   const std::string& name_;
   const PprofProfile& profile_;
   TraceBuilder& builder_;
   std::unordered_map<uint64_t, uint32_t> frames_;  // location -> frame
-  std::unordered_map<StringId, StringId>
-      symbol_names_;  // name of a function -> for people
+  std::unordered_map<StringId, StringId> demangled_;
   PprofSample sample_;
   Column<uint32_t> stack_frames_;  // of sample_, the outermost first
-  Figures figures_;
+  PprofFigures figures_;
+  ToldFigures told_;
+  uint64_t interval_ = 0;
+  uint32_t dump_ = 0;
+  std::vector<std::pair<uint32_t, Amount>>
+      live_rows_;  // callsite, beyond its allocations
+  int64_t peak_bytes_ = 0;
+  size_t exceeding_samples_ = 0;
+  size_t negative_samples_ = 0;
+  bool has_negative_allocations_ = false;
 };
 
 // All bytes of the source; a damaged one gives those before the damage.

@@ -81,6 +81,12 @@ void PprofProfile::ReadFields(std::string_view bytes) {
       case ProfileField::kPeriod:
         period_ = profile.Uint();
         break;
+      case ProfileField::kDefaultSampleType:
+        default_type_ = profile.Uint();
+        break;
+      case ProfileField::kComment:
+        profile.Uints([this](uint64_t text) { comments_.push_back(text); });
+        break;
       default:
         break;
     }

@@ -79,6 +79,12 @@ class PprofProfile {
 
   const PprofValueType& period_type() const { return period_type_; }
 
+  // The type that readers show first; "": the file names none.
+  std::string_view default_type() const { return StringAt(default_type_); }
+
+  // Indices of texts.
+  const std::vector<uint64_t>& comments() const { return comments_; }
+
   // Reuses the memory of `sample`. False: it is damaged.
   static bool ReadSample(std::string_view bytes, PprofSample* sample);
 
@@ -98,6 +104,8 @@ class PprofProfile {
   int64_t duration_ns_ = 0;
   uint64_t period_ = 0;
   PprofValueType period_type_;
+  uint64_t default_type_ = 0;
+  std::vector<uint64_t> comments_;
 };
 
 }  // namespace heapprofd

@@ -55,6 +55,8 @@ void LiveSum::Add(const HeapDump& dump) {
 }
 
 BoundedBytes LiveSum::Total() const {
+  if (live_.bytes <= -1)  // of a file that is a difference of two profiles
+    return {.bytes = live_.bytes, .low = live_.bytes, .high = live_.bytes};
   BoundedBytes total;
   total.bytes = std::clamp(live_.bytes, 0.0, possible_);
   total.low = std::clamp(LowerLimit(live_, interval_), std::min(certain_, total.bytes),
@@ -83,6 +85,10 @@ double IdleSum(const HeapDump& dump) {
 
 double IdleTotal(const HeapDump& dump) {
   return std::min(IdleSum(dump), LiveTotal(dump).bytes);
+}
+
+bool LacksPeak(const HeapDump& dump) {
+  return dump.peak_ns == 0 && dump.peak_total.bytes <= 0 && LiveTotal(dump).bytes > 0;
 }
 
 Estimate AllocatedTotal(const HeapDump& dump) {

@@ -42,6 +42,10 @@ class LiveSum {
 // What is live at the dump: the sum over its callsites within what exact counts allow.
 BoundedBytes LiveTotal(const HeapDump& dump);
 
+// True if the file does not give the heap's peak: none that is known is less than what is
+// live.
+bool LacksPeak(const HeapDump& dump);
+
 // Bytes that nobody has touched lately (HeapDump::idle): the sum over the callsites, and
 // what of it LiveTotal allows.
 double IdleSum(const HeapDump& dump);

@@ -15,6 +15,7 @@
 #include "base/shared_text.h"
 #include "profile/callsite_rows.h"
 #include "profile/figures.h"
+#include "profile/told_figures.h"
 
 namespace heapprofd {
 
@@ -174,8 +175,8 @@ struct HeapDump : HeapCounts {
   std::vector<CallsiteTotals> threads;  // by ThreadId of who allocated, whoever freed
   std::vector<ShapeRow> shapes;   // in the last dump only, in order of their members
   std::vector<LiveBlock> blocks;  // as well, and only when asked for; by address
-  double unsampled_bytes = 0;   // of exact_alloc_bytes: no sample could be taken of them
-  bool tells_allocated = true;  // false: only what is live, as files of others may
+  double unsampled_bytes = 0;  // of exact_alloc_bytes: no sample could be taken of them
+  ToldFigures told;            // files of others may give fewer
 };
 
 // Why and how a target left, and how the session went for it.

@@ -47,6 +47,31 @@ Result<ProfileView> ViewOf(const Cell& cell) {
                  kViewNames);
 }
 
+ToldFigures ToldInRows(const ImportedDump& dump) {
+  ToldFigures told = dump.told;
+  if (dump.is_peak)
+    told = {
+        .live_size = true, .live_count = true, .alloc_size = false, .alloc_count = false};
+  return told;
+}
+
+Status CheckTold(const ImportedTrace& trace, uint32_t id, ProfileView view) {
+  const ToldFigures told = ToldInRows(trace.dumps[id]);
+  const bool is_told = view == ProfileView::kLiveSize    ? told.live_size
+                       : view == ProfileView::kLiveCount ? told.live_count
+                       : view == ProfileView::kAllocSize ? told.alloc_size
+                                                         : told.alloc_count;
+  if (is_told)
+    return {};
+  const char* const others = told.alloc_size    ? "; alloc_space is told"
+                             : told.live_size   ? "; space is told"
+                             : told.live_count  ? "; objects is told"
+                             : told.alloc_count ? "; alloc_objects is told"
+                                                : "";
+  return Invalid("cannot sum this view: the file of dump " + std::to_string(id) +
+                 " does not tell it" + others);
+}
+
 ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t id) {
   const ImportedDump& dump = trace.dumps[id];
   return SumAllocations(trace, {dump.upid, dump.heap_name, dump.ts});

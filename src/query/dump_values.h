@@ -20,6 +20,12 @@ Result<uint32_t> DumpOf(const ImportedTrace& trace, const Cell& cell);
 // NULL stands for space. kInvalidArgument: there is no such view.
 Result<ProfileView> ViewOf(const Cell& cell);
 
+// Returns the figures that the rows of a dump give; those of the peak what was live then.
+ToldFigures ToldInRows(const ImportedDump& dump);
+
+// kInvalidArgument: the dump's file does not give the figure of the view.
+Status CheckTold(const ImportedTrace& trace, uint32_t dump, ProfileView view);
+
 // The heap of one dump, from its beginning up to the dump.
 ValuesByCallsite ValuesAt(const ImportedTrace& trace, uint32_t dump);
 

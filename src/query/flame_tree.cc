@@ -294,6 +294,9 @@ FlameTree Focus(FlameTree tree, std::string_view text) {
 FlameValues AllocationAt(const ImportedTrace& trace, size_t row) {
   const int64_t size = trace.allocations.size[row];
   const int64_t count = trace.allocations.count[row];
+  const ImportedDump& dump = trace.dumps[trace.allocations.dump[row]];
+  if (row - dump.first_allocation >= dump.first_live_row)
+    return {count, size, 0, 0};
   return {count, size, std::max<int64_t>(count, 0), std::max<int64_t>(size, 0)};
 }
 

@@ -114,12 +114,8 @@ class GrowthSums {
       growth_.rows.push_back({.callsite = callsite});
       before_.push_back(0);
     }
-    const int64_t count = trace_.allocations.count[at];
-    const int64_t size = trace_.allocations.size[at];
-    const FlameValues values{count, size, std::max<int64_t>(count, 0),
-                             std::max<int64_t>(size, 0)};
     int64_t& last = growth_.rows[place].last;
-    last = Sum(last, values.*figure_);
+    last = Sum(last, AllocationAt(trace_, at).*figure_);
     changed->push_back(place);
   }
 
@@ -198,6 +194,7 @@ TableFunction GrowthFunction(const ImportedTrace& trace, const CancelFlag& cance
   function.make = [&trace, &cancelled](std::span<const Cell> cells) -> MadeTable {
     HPD_TRY_ASSIGN(const uint32_t last, DumpOf(trace, cells[0]));
     HPD_TRY_ASSIGN(const ProfileView view, ViewOf(cells[1]));
+    HPD_TRY(CheckTold(trace, last, view));
     const std::vector<uint32_t> dumps = DumpsUpTo(trace, last);
     GrowthSums sums(trace, view, cancelled);
     for (const uint32_t dump : dumps)

@@ -47,6 +47,7 @@ Status AddFlamegraph(const ImportedTrace& trace, Database* database) {
   function.make = [&trace, database](std::span<const Cell> cells) -> MadeTable {
     HPD_TRY_ASSIGN(const uint32_t dump, DumpOf(trace, cells[0]));
     HPD_TRY_ASSIGN(const ProfileView view, ViewOf(cells[1]));
+    HPD_TRY(CheckTold(trace, dump, view));
     ValuesByCallsite values = ValuesAt(trace, dump);
     AddVariances(trace, dump, view, &values);
     MoveToCallers(trace, &values);
@@ -103,6 +104,8 @@ Status AddDiff(const ImportedTrace& trace, Database* database) {
     HPD_TRY_ASSIGN(const uint32_t a, DumpOf(trace, cells[0]));
     HPD_TRY_ASSIGN(const uint32_t b, DumpOf(trace, cells[1]));
     HPD_TRY_ASSIGN(const ProfileView view, ViewOf(cells[2]));
+    HPD_TRY(CheckTold(trace, a, view));
+    HPD_TRY(CheckTold(trace, b, view));
     ValuesByCallsite values_a = ValuesAt(trace, a);
     ValuesByCallsite values_b = ValuesAt(trace, b);
     AddVariances(trace, a, view, &values_a);

@@ -37,12 +37,18 @@ std::vector<DumpTotals> TotalsOf(const ImportedTrace& trace) {
       const int64_t count = trace.allocations.count[row];
       heap.live_size = Sum(heap.live_size, size);
       heap.live_count = Sum(heap.live_count, count);
+      if (i >= dump.first_live_row)
+        continue;
       heap.alloc_size = Sum(heap.alloc_size, std::max<int64_t>(size, 0));
       heap.alloc_count = Sum(heap.alloc_count, std::max<int64_t>(count, 0));
     }
     totals.push_back(heap);
   }
   return totals;
+}
+
+std::optional<int64_t> Told(bool is_told, int64_t value) {
+  return is_told ? std::optional(value) : std::nullopt;
 }
 
 int64_t AtMost(int64_t value, uint64_t limit) {
@@ -52,12 +58,16 @@ int64_t AtMost(int64_t value, uint64_t limit) {
 // Of the whole heap no more is told to be live than exact counts allow. The callsites'
 // rows, each an estimate that errs in either direction, may add up to more; to cut those
 // would make all of them err downwards. A dump of the peak has limits of the end only.
-int64_t LiveSizeOf(const ImportedDump& dump, const DumpTotals& totals) {
+std::optional<int64_t> LiveSizeOf(const ImportedDump& dump, const DumpTotals& totals) {
+  if (!dump.told.live_size && !dump.is_peak)
+    return std::nullopt;
   return dump.live_high && !dump.is_peak ? AtMost(totals.live_size, *dump.live_high)
                                          : totals.live_size;
 }
 
-int64_t LiveCountOf(const ImportedDump& dump, const DumpTotals& totals) {
+std::optional<int64_t> LiveCountOf(const ImportedDump& dump, const DumpTotals& totals) {
+  if (!dump.told.live_count && !dump.is_peak)
+    return std::nullopt;
   return dump.exact_alloc_calls > 0 ? AtMost(totals.live_count, dump.exact_alloc_calls)
                                     : totals.live_count;
 }
@@ -109,7 +119,7 @@ bool IsOurs(const ImportedDump& dump) {
 std::optional<uint64_t> PeakSizeOf(const ImportedDump& dump, const DumpTotals& totals) {
   if (!IsOurs(dump) && dump.peak_bytes == 0 && !dump.peak_ts)
     return std::nullopt;
-  const int64_t live = dump.is_peak ? 0 : LiveSizeOf(dump, totals);
+  const int64_t live = dump.is_peak ? 0 : LiveSizeOf(dump, totals).value_or(0);
   return std::max(dump.peak_bytes, static_cast<uint64_t>(std::max<int64_t>(live, 0)));
 }
 
@@ -123,12 +133,20 @@ void AddHeapCounts(const std::vector<ImportedDump>& rows, Table* table) {
         }));
 }
 
+// Limits of live_size, which in a dump of the peak is of another moment than they are.
+std::optional<uint64_t> OfEnd(const ImportedDump& dump,
+                              const std::optional<uint64_t>& limit) {
+  return dump.is_peak ? std::nullopt : limit;
+}
+
 void AddLimits(const std::vector<ImportedDump>& rows,
                const std::vector<DumpTotals>& totals,
                Table* table) {
   const TableColumn columns[] = {
-      NumberColumn("live_size_low", [&rows](size_t row) { return rows[row].live_low; }),
-      NumberColumn("live_size_high", [&rows](size_t row) { return rows[row].live_high; }),
+      NumberColumn("live_size_low",
+                   [&rows](size_t row) { return OfEnd(rows[row], rows[row].live_low); }),
+      NumberColumn("live_size_high",
+                   [&rows](size_t row) { return OfEnd(rows[row], rows[row].live_high); }),
       NumberColumn(
           "peak_size",
           [&rows, &totals](size_t row) { return PeakSizeOf(rows[row], totals[row]); }),
@@ -178,9 +196,15 @@ Table HeapDumpTable(const ImportedTrace& trace) {
           "live_count",
           [&rows, &totals](size_t row) { return LiveCountOf(rows[row], totals[row]); }),
       NumberColumn("alloc_size",
-                   [&totals](size_t row) { return totals[row].alloc_size; }),
+                   [&rows, &totals](size_t row) {
+                     return Told(rows[row].told.alloc_size && !rows[row].is_peak,
+                                 totals[row].alloc_size);
+                   }),
       NumberColumn("alloc_count",
-                   [&totals](size_t row) { return totals[row].alloc_count; }),
+                   [&rows, &totals](size_t row) {
+                     return Told(rows[row].told.alloc_count && !rows[row].is_peak,
+                                 totals[row].alloc_count);
+                   }),
   };
   AddHeapCounts(rows, &table);
   AddLimits(rows, totals, &table);

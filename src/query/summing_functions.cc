@@ -1,6 +1,7 @@
 // callers(function, dump) and top(view, n, dump): call trees summed by function. Names
 // are demangled; functions of one name in two files are two.
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "query/allocators.h"
@@ -24,6 +25,7 @@ struct FunctionSums {
   FlameTree tree;  // owns the names
   std::vector<FunctionSum> rows;
   ProfileView view = ProfileView::kLiveSize;
+  ToldFigures told;
 };
 
 // Rows of FunctionSums by name and file.
@@ -61,6 +63,28 @@ Result<ValuesByCallsite> ValuesOf(const ImportedTrace& trace, const Cell& dump) 
     return SumAllocations(trace, {});
   HPD_TRY_ASSIGN(const uint32_t id, DumpOf(trace, dump));
   return ValuesAt(trace, id);
+}
+
+// What the dump gives, or all of the trace.
+Result<ToldFigures> ToldOf(const ImportedTrace& trace, const Cell& dump) {
+  if (!dump.is_null()) {
+    HPD_TRY_ASSIGN(const uint32_t id, DumpOf(trace, dump));
+    return ToldInRows(trace.dumps[id]);
+  }
+  ToldFigures told;
+  for (const ImportedDump& one : trace.dumps)
+    told &= ToldInRows(one);
+  return told;
+}
+
+Status CheckAllTold(const ImportedTrace& trace, const Cell& dump, ProfileView view) {
+  if (!dump.is_null()) {
+    HPD_TRY_ASSIGN(const uint32_t id, DumpOf(trace, dump));
+    return CheckTold(trace, id, view);
+  }
+  for (uint32_t id = 0; id < trace.dumps.size(); ++id)
+    HPD_TRY(CheckTold(trace, id, view));
+  return {};
 }
 
 // Memory below recursive calls counts once, at the outermost one.
@@ -121,6 +145,7 @@ Status AddTop(const ImportedTrace& trace, Database* database) {
   function.make = [&trace, database](std::span<const Cell> cells) -> MadeTable {
     FunctionSums sums;
     HPD_TRY_ASSIGN(sums.view, ViewOf(cells[0]));
+    HPD_TRY(CheckAllTold(trace, cells[2], sums.view));
     HPD_TRY_ASSIGN(ValuesByCallsite values, ValuesOf(trace, cells[2]));
     MoveToCallers(trace, &values);
     HPD_TRY_ASSIGN(sums.tree,
@@ -140,21 +165,30 @@ Status AddTop(const ImportedTrace& trace, Database* database) {
 }
 
 Table CallersTable(const ImportedTrace& trace, FunctionSums made) {
-  constexpr std::pair<const char*, FlameFigure> kFigures[] = {
-      {"count", &FlameValues::count},
-      {"size", &FlameValues::size},
-      {"alloc_count", &FlameValues::alloc_count},
-      {"alloc_size", &FlameValues::alloc_size}};
+  struct Figure {
+    const char* name;
+    FlameFigure value;
+    bool ToldFigures::*is_told;
+  };
+
+  constexpr Figure kFigures[] = {
+      {"count", &FlameValues::count, &ToldFigures::live_count},
+      {"size", &FlameValues::size, &ToldFigures::live_size},
+      {"alloc_count", &FlameValues::alloc_count, &ToldFigures::alloc_count},
+      {"alloc_size", &FlameValues::alloc_size, &ToldFigures::alloc_size}};
   auto storage = std::make_shared<const FunctionSums>(std::move(made));
   const FunctionSums& sums = *storage;
   Table table;
   table.storage = storage;
   table.row_count = sums.rows.size();
   table.columns = FunctionColumns(trace, sums);
-  for (const auto& [name, figure] : kFigures)
-    table.columns.push_back(NumberColumn(name, [&sums, at = figure](size_t row) {
-      return sums.rows[row].cumulative.*at;
-    }));
+  for (const Figure& figure : kFigures)
+    table.columns.push_back(
+        NumberColumn(figure.name, [&sums, figure](size_t row) -> std::optional<int64_t> {
+          if (!(sums.told.*figure.is_told))
+            return std::nullopt;
+          return sums.rows[row].cumulative.*figure.value;
+        }));
   return table;
 }
 
@@ -216,6 +250,7 @@ Status AddCallers(const ImportedTrace& trace, Database* database) {
                          {"dump", ColumnType::kInteger, false}};
   function.make = [&trace, database](std::span<const Cell> cells) -> MadeTable {
     FunctionSums sums;
+    HPD_TRY_ASSIGN(sums.told, ToldOf(trace, cells[1]));
     HPD_TRY_ASSIGN(ValuesByCallsite values, ValuesOf(trace, cells[1]));
     HPD_TRY_ASSIGN(sums.tree,
                    BuildFlameTree(trace, std::move(values), {}, database->cancel_flag()));

@@ -131,6 +131,8 @@ struct SymbolTable {
 // (>= 0) and one with what was freed (<= 0) for each stack id of the trace; rows in which
 // nothing changed are left out. Sums over all dumps of a heap up to a time are the totals
 // at that time. Dumps of the peak (dump_at_max) hold the change of the peak's figures.
+// Rows from ImportedDump::first_live_row on are of files of other tools: live memory that
+// the file's allocated figures do not include, so that each sum is the file's own.
 struct AllocationTable {
   Column<uint32_t> dump;      // -> ImportedTrace::dumps: ts, upid, heap_name
   Column<uint32_t> callsite;  // -> CallsiteTable; for conversions StackTable
@@ -251,7 +253,9 @@ struct ImportedDump : HeapCounts {
       start_ts;                   // trace clock: the previous dump, or profiling's start
   uint32_t first_allocation = 0;  // rows in AllocationTable
   uint32_t allocation_count = 0;
-  uint32_t first_estimate = 0;  // rows in EstimateTable
+  uint32_t first_live_row = kNoId;  // of its rows: from here on what is live, and is not
+                                    // among what was allocated (`told`)
+  uint32_t first_estimate = 0;      // rows in EstimateTable
   uint32_t estimate_count = 0;
   uint64_t sampling_interval = 0;           // bytes; 0: not told
   uint64_t original_sampling_interval = 0;  // bytes
@@ -262,9 +266,9 @@ struct ImportedDump : HeapCounts {
   bool buffer_overran = false;
   bool buffer_corrupted = false;
   bool hit_guardrail = false;
-  bool is_peak = false;         // dump_at_max
-  bool is_finalized = true;     // false: the end of its packets is missing
-  bool tells_allocated = true;  // false: what was freed before is not in it
+  bool is_peak = false;      // dump_at_max
+  bool is_finalized = true;  // false: the end of its packets is missing
+  ToldFigures told;          // files of other tools may give fewer
   DumpStats stats;
   uint32_t quality = kNoId;          // ours: -> ImportedTrace::qualities
   std::optional<uint64_t> live_low;  // ours: 95 % limits of the whole heap, bytes

@@ -116,15 +116,17 @@ class GoProfiles(FilesTest):
             self.assertEqual((stats["live_bytes"], stats["alloc_bytes"], stats["alloc_calls"]), (1 << 20, 3 << 20, 30))
             self.assertEqual(self.run_tool("export", "--format", "folded", path).stdout, "main.keep 1048576\n")
 
-    def test_profiles_of_processors_have_their_last_value(self):
+    def test_profiles_of_processors_are_refused(self):
         """Go's have samples, counted, and nanoseconds; time and duration come first."""
         rest = pprof_pb2.Profile.FromString(gzip.decompress(pprof_of({"main.spin": [40, 400_000_000]}, unit="nanoseconds",
-                                                                     types=("objects", "cpu"))))
-        rest.sample_type[1].unit = 3
+                                                                     types=("samples", "cpu"))))
+        rest.sample_type[0].unit, rest.sample_type[1].unit = 1, 3
         first = pprof_pb2.Profile(time_nanos=rest.time_nanos)
         rest.ClearField("time_nanos")
         path = self.file("go.cpu", first.SerializeToString() + rest.SerializeToString())
-        self.assertEqual(self.run_tool("export", "--format", "folded", path).stdout, "main.spin 400000000\n")
+        words = f"cannot read {path}: it is no profile of memory, but of samples in count, cpu in nanoseconds; go tool pprof shows it"
+        for arguments in (["show", path], ["stats", path], ["stats", "--fail-if", "live>1", path], ["export", "--format", "folded", path]):
+            self.assertIn(words, self.run_tool(*arguments, code=2).stderr)
 
     def test_what_is_no_recording_has_neither_duration_nor_quality(self):
         path = self.file("go.pb", gzip.decompress(pprof_of({"main.keep": [10, 1 << 20]})))
@@ -206,7 +208,7 @@ class SampledFiles(FilesTest):
         self.assertIsNone(stats["alloc_calls_low"], "they count samples")
 
     def test_where_nothing_tells_how_it_was_sampled_each_gate_says_so(self):
-        for name, content in (("x.folded", b"main 1048576\n"), ("cpu.pb.gz", pprof_of({"main": [16384, 1 << 20]}, unit="nanoseconds"))):
+        for name, content in (("x.folded", b"main;f 1048576\n"), ("p.pb.gz", pprof_of({"main": [16384, 1 << 20]}, unit="nanoseconds"))):
             path = self.file(name, content)
             stats = self.json("stats", path)
             self.assertEqual((stats["live_bytes"], stats["live_bytes_low"], stats["live_bytes_high"]), (1 << 20, None, None))
@@ -215,7 +217,7 @@ class SampledFiles(FilesTest):
                 result = self.run_tool(*arguments, code=5)
                 self.assertIn("is judged as if exact: the sampling error is not known", result.stderr)
                 self.assertFalse(json.loads(result.stdout)["thresholds"][0]["error_is_known"])
-            other = self.file("y.folded", b"main 1\n")
+            other = self.file("y.folded", b"main;f 1\n")
             diff = self.json("diff", path, other)
             self.assertEqual((diff["live_bytes"]["change_low"], diff["live_bytes"]["is_noise"]), (None, None))
             self.assertEqual((diff["functions"][0]["error"], diff["functions"][0]["is_noise"]), (None, None))
@@ -250,7 +252,7 @@ class CutFiles(FilesTest):
     def test_the_cut_is_the_reason_for_nothing(self):
         whole = trace_of(("libc.malloc", {}, {"reason": "the program is statically linked"}))
         for cut in (whole + b"\x0a\x7f\x08", trace_of(("libc.malloc", {"main": (1, 100, 0, 0)}, {}))[:-5]):
-            path, other = self.file("cut", cut), self.file("other.folded", b"main 1\n")
+            path, other = self.file("cut", cut), self.file("other.folded", b"main;f 1\n")
             for arguments in (["show", path], ["stats", path], ["leaks", path], ["diff", path, other], ["diff", other, path],
                               ["export", "--format", "csv", path]):
                 stderr = self.run_tool(*arguments, code=4).stderr
@@ -292,9 +294,23 @@ class CutFiles(FilesTest):
             self.assertIn("is incomplete: it ends in the middle of a packet; what comes before is used", self.run_tool(*arguments).stdout)
 
 
+class ChildrenWithoutSamples(FilesTest):
+    def test_are_in_the_figures_of_the_file(self):
+        more = trace_pb2.Trace()
+        more.packet.add(trusted_packet_sequence_id=1).unsampled_children.CopyFrom(
+            trace_pb2.UnsampledChildren(pid=7, profiling_start=5, count=90, alloc_calls=46000, alloc_bytes=4_600_000))
+        fields = {"sampling_interval_bytes": 1, "exact_alloc_calls": 10, "exact_alloc_bytes": 1000, "profiling_start": 5, "quality": {"samples": 10}}
+        path = self.file("t", trace_of(("libc.malloc", {"f": (10, 1000, 5, 500)}, fields), ends=False) + more.SerializeToString())
+        stats = self.json("stats", path)
+        self.assertEqual((stats["alloc_calls"], stats["alloc_bytes"]), (46010, 4_601_000))
+        (heap,) = stats["processes"][0]["heaps"]
+        self.assertEqual((heap["alloc_calls"], heap["alloc_bytes"]), (10, 1000))
+        self.run_tool("stats", "--fail-if", "calls>10000", path, code=5)
+
+
 class UntoldFigures(FilesTest):
     def files(self):
-        return (self.file("x.folded", b"main 37\n"), self.file("p.pb.gz", pprof_of({"main": [1, 37]}, period=1)))
+        return (self.file("x.folded", b"main;f 37\n"), self.file("p.pb.gz", pprof_of({"main": [1, 37]}, period=1)))
 
     def test_are_null(self):
         for path in self.files():
@@ -303,13 +319,16 @@ class UntoldFigures(FilesTest):
                 self.assertIsNone(stats[key], key)
             (process,) = stats["processes"]
             self.assertEqual((process["from_startup"], process["rss_kb"], process["quality"]["lost_records"]), (None, None, None))
-            self.assertNotIn("allocated", self.run_tool("show", path).stdout.splitlines()[3])
+            self.assertIn("allocated    unknown", self.run_tool("show", path).stdout.splitlines()[3])
             self.assertIn("does not tell allocated", self.run_tool("stats", "--fail-if", "allocated>1", path, code=2).stderr)
         self.assertIsNone(self.json("stats", self.files()[0])["processes"][0]["heaps"][0]["sampling_interval"])
 
     def test_and_null_in_sql(self):
         for path in (*self.files(), self.file("t", trace_of(("libc.malloc", {"main": (1, 37, 0, 0)}, {})))):
             rows = self.json("query", path, "select peak_size, peak_size_high, exact_alloc_size, exact_alloc_count from heap_dump")
+            self.assertEqual(set(rows[0].values()), {None})
+        for path in self.files():
+            rows = self.json("query", path, "select alloc_size, alloc_count from heap_dump")
             self.assertEqual(set(rows[0].values()), {None})
 
     def test_one_dump_has_no_growth(self):
@@ -405,7 +424,7 @@ class HeapsOfTwoFiles(FilesTest):
         self.assertEqual(result.stdout, "")
 
     def test_files_that_name_no_heap_are_compared_with_any(self):
-        a, b = self.heaps("a", com_example_arena=9000), self.file("b.folded", b"main 100\n")
+        a, b = self.heaps("a", com_example_arena=9000), self.file("b.folded", b"main;f 100\n")
         self.assertEqual(self.json("diff", a, b)["live_bytes"]["change"], -8900)
         self.assertEqual(self.json("diff", b, a)["live_bytes"]["change"], 8900)
 

@@ -183,7 +183,7 @@ class Show(InspectTest):
         folded = self.file("some.folded", "main;load 4096\nmain;parse 8192\n")
         shown = self.run_tool("show", folded, self.pprof("small")[0]).stdout
         self.assertIn("Profile of some.folded, heap folded\n", shown)
-        self.assertEqual(shown.count("\n  allocated  "), 1, "folded stacks tell what is live")
+        self.assertEqual(shown.count("\n  allocated    unknown\n"), 1, "folded stacks tell what is live")
         self.assertIn("live at end  12.0 KiB\n", shown)
         self.assertIn(" 1  parse", shown)
         self.assertIn("heap pprof", shown)
@@ -198,7 +198,7 @@ class Nothing(InspectTest):
         self.assertRegex(self.run_tool("show", path).stdout, "live at end  unknown")
 
     def test_nothing_to_tell_is_4_and_said(self):
-        empty = self.file("empty.folded", "main 0\n")
+        empty = self.file("empty.folded", "main;f 0\n")
         for arguments in (["show", empty], ["stats", empty], ["stats", "--fail-if", "peak>1", empty], ["leaks", empty],
                           ["diff", empty, self.trace("small")], ["diff", self.trace("small"), empty],
                           ["export", "--format", "folded", empty]):

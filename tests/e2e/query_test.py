@@ -254,7 +254,7 @@ class Query(unittest.TestCase):
         for arguments, code, text in (
                 (["query", self.trace, "select nothing_such"], 1, "no such column"),
                 (["query", "/nonexistent", "select 1"], 1, "No such file"),
-                (["query", "/bin/true", "select 1"], 1, "its format is not known"),
+                (["query", "/bin/true", "select 1"], 1, "it is a program or a library"),
                 (["query", "--frobnicate", self.trace], 2, "--help lists all options"),
                 (["query"], 2, "no trace is named")):
             done = subprocess.run([HEAP_PROFILE, *arguments], capture_output=True, text=True, check=False)

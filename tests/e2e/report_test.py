@@ -744,7 +744,7 @@ class BrowserTest(WithPage, WithRecording):
         self.assertEqual(self.page.evaluate("heapReport.growthText(1)"), "", "it is the first")
 
     def test_lines_and_directions_of_texts_end_with_them(self):
-        self.open(self.folded("main 1\n"))
+        self.open(self.folded("main;f 1\n"))
         self.assertEqual(self.page.evaluate("printable('a\\nb\\tc\\u202ed\\u0007')"), "a b c\ufffdd\ufffd")
 
     def test_changes_within_the_sampling_error_are_grey(self):
@@ -1381,7 +1381,7 @@ class BrowserTest(WithPage, WithRecording):
         self.assertTrue(self.page.evaluate("document.querySelector('dialog').open"))
 
     def test_times_are_rounded_once(self):
-        self.open(self.folded("main 1\n"))
+        self.open(self.folded("main;f 1\n"))
         for seconds, text in ((0.5, "500 ms"), (59.94, "59.9 s"), (59.97, "1 min 0 s"), (119.7, "2 min 0 s"),
                               (3599.7, "1 h 0 min"), (7260, "2 h 1 min")):
             self.assertEqual(self.page.evaluate(f"formatSeconds({seconds})"), text)
@@ -1512,7 +1512,7 @@ class BrowserTest(WithPage, WithRecording):
         self.assertGreater(self.page.evaluate("heapReport.tree.height"), 1000)
         self.page.key("b")
         self.assertEqual(self.total(), 1000)
-        self.open(self.folded("main 1\n" + "x" * ((1 << 20) - 100) + ";y 6\n", "long"))
+        self.open(self.folded("main;f 1\n" + "x" * ((1 << 20) - 100) + ";y 6\n", "long"))
         for key in PAGES:
             self.page.key(key)
         self.assertEqual(self.total(), 7)

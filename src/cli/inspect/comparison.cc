@@ -159,9 +159,12 @@ Comparison Compare(const ChosenHeap& a, const ChosenHeap& b) {
   for (size_t i = 0; i < in_a.size(); ++i)
     comparison.figures.push_back(
         {in_a[i], in_b[i], Difference(in_b[i].value, in_a[i].value)});
+  comparison.tells_functions = a.heap->told.live_size && b.heap->told.live_size;
   HeldByFunction held;
-  AddHeld(a, &Held::a, &held);
-  AddHeld(b, &Held::b, &held);
+  if (comparison.tells_functions) {
+    AddHeld(a, &Held::a, &held);
+    AddHeld(b, &Held::b, &held);
+  }
   comparison.functions =
       ChangesOf(held, a.heap->sampling_interval, b.heap->sampling_interval);
   comparison.error_is_known =

@@ -66,6 +66,7 @@ struct FunctionChange {
 struct Comparison {
   std::vector<FigureChange> figures;
   std::vector<FunctionChange> functions;  // those that changed, the most first
+  bool tells_functions = true;            // false: not what functions hold in both
   bool error_is_known = false;
 };
 

@@ -100,6 +100,8 @@ std::string FigureRow(const FigureChange& figure) {
 }
 
 std::string FunctionRows(const Comparison& comparison, size_t top) {
+  if (!comparison.tells_functions)
+    return "\n  What functions hold is not known of both.\n";
   if (comparison.functions.empty())
     return "\n  Every function holds as much in B as in A.\n";
   const size_t width = std::max<size_t>(kLeastWidth, TerminalWidth(STDOUT_FILENO));
@@ -196,7 +198,7 @@ void PrintJson(const ChosenHeap& a,
         {"change_high", Known(is_known, std::llround(figure.change.high))},
         {"is_noise", Known(is_known, figure.IsNoise())}};
   }
-  object["functions"] = Json::array();
+  object["functions"] = Known(comparison.tells_functions, Json::array());
   const bool is_known = comparison.error_is_known;
   for (const FunctionChange& row : comparison.functions)
     object["functions"].push_back({{"name", row.function.name},

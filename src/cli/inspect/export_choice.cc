@@ -63,6 +63,23 @@ std::string UseOneOf(const std::vector<std::string>& names) {
   return text;
 }
 
+std::string ViewName(View view) {
+  for (const NamedView& known : kViews) {
+    if (known.view == view)
+      return known.name;
+  }
+  return "";
+}
+
+std::string ToldViews(const ToldFigures& told) {
+  std::string text;
+  for (const NamedView& known : kViews) {
+    if (IsTold(told, known.view))
+      text += (text.empty() ? "it tells --view " : ", ") + std::string(known.name);
+  }
+  return text.empty() ? "it tells no view" : text;
+}
+
 // What the choice leaves of the file.
 Result<ChosenHeap> ChooseHeap(const OpenedFile& file, const ExportChoice& choice) {
   const ChosenHeap heap =
@@ -85,6 +102,7 @@ Result<ChosenHeap> ChooseHeap(const OpenedFile& file, const ExportChoice& choice
 
 // Of a dump of the maximum what was live then, as it stands in the file.
 HeapDump AtMaximum(HeapDump heap) {
+  heap.told.live_size = heap.told.live_count = true;
   CallsiteRows<CallsiteTotals> callsites;
   for (const auto& [callsite, totals] : heap.callsites) {
     const auto peak = heap.peak.find(callsite);
@@ -132,12 +150,23 @@ Status ExportChoice::SetPid(const std::string& option, const std::string& text) 
 
 Result<std::string> Export(const OpenedFile& file, const ExportChoice& choice) {
   HPD_TRY_ASSIGN(ChosenHeap heap, ChooseHeap(file, choice));
-  HeapDump at_maximum;
-  if (file.is_at_maximum()) {
-    at_maximum = AtMaximum(*heap.heap);
-    heap.heap = &at_maximum;
+  ExportedHeap exported = WithTitles(heap, choice.view);
+  if (choice.format->encode == EncodePprofFile) {
+    exported.about.has_maximum = file.is_at_maximum();
+    if (exported.about.has_maximum)
+      exported.about.comments.push_back(PeakComment(heap.heap->peak_total));
+    return EncodePprofFile(exported);
   }
-  return choice.format->encode(WithTitles(heap, choice.view));
+  const HeapDump at_maximum = file.is_at_maximum() ? AtMaximum(*heap.heap) : HeapDump();
+  const HeapDump& dump = file.is_at_maximum() ? at_maximum : *heap.heap;
+  if (!IsTold(dump.told, choice.view))
+    return Invalid("cannot export " + ViewName(choice.view) + ": " + file.path +
+                   " does not tell it; " + ToldViews(dump.told));
+  return choice.format->encode({.profile = exported.profile,
+                                .dump = dump,
+                                .view = exported.view,
+                                .title = exported.title,
+                                .about = exported.about});
 }
 
 }  // namespace heapprofd

@@ -32,6 +32,11 @@ BoundedBytes SampledCalls(const Estimate& sum) {
           .high = sum.count + side};
 }
 
+// A difference of two profiles may be negative.
+int64_t SignedFigure(double value) {
+  return value < 0 ? -RoundedFigure(-value) : RoundedFigure(value);
+}
+
 class FigureSums {
  public:
   void Add(const ChosenHeap& chosen) {
@@ -42,7 +47,8 @@ class FigureSums {
     tells_end_ &= chosen.file->tells_end();
     peak_ = SumOf(peak_, heap.peak_total);
     tells_peak_ |= heap.peak_ns != 0;
-    tells_allocated_ &= heap.tells_allocated;
+    lacks_peak_ |= LacksPeak(heap);
+    told_ &= heap.told;
     has_limits_ &= heap.sampling_interval > 0;
     is_incomplete_ |= IsIncomplete(chosen.profile->quality);
     AddAllocated(heap);
@@ -50,7 +56,7 @@ class FigureSums {
 
   std::vector<HeapFigure> Figures() const {
     const bool tells_calls =
-        tells_allocated_ && (calls_.bytes > 0 || allocated_.bytes <= 0);
+        told_.alloc_count && (calls_.bytes > 0 || allocated_.bytes <= 0);
     BoundedBytes end = end_;
     end.bytes = (end.low + end.high) / 2;
     return {
@@ -58,21 +64,21 @@ class FigureSums {
          .json_name = "live_bytes",
          .title = "live at end",
          .value = tells_end_ ? live_.Total() : end,
-         .is_known = tells_end_ || end.high > 0,
+         .is_known = tells_end_ ? told_.live_size : end.high > 0,
          .has_limits = has_limits_ || !tells_end_,
          .is_incomplete = is_incomplete_},
         {.name = "peak",
          .json_name = "peak_bytes",
          .title = "peak",
          .value = peak_,
-         .is_known = tells_peak_ || peak_.high > 0,
+         .is_known = (tells_peak_ || peak_.high > 0) && !lacks_peak_,
          .has_limits = has_limits_,
          .is_incomplete = is_incomplete_},
         {.name = "allocated",
          .json_name = "alloc_bytes",
          .title = "allocated",
          .value = allocated_,
-         .is_known = tells_allocated_,
+         .is_known = told_.alloc_size,
          .has_limits = has_limits_ || is_counted_,
          .is_incomplete = is_incomplete_ && !is_counted_},
         {.name = "calls",
@@ -106,9 +112,10 @@ class FigureSums {
   BoundedBytes calls_;
   bool tells_end_ = true;
   bool tells_peak_ = false;
+  bool lacks_peak_ = false;  // one of the heaps
   bool has_limits_ = true;
   bool is_incomplete_ = false;
-  bool tells_allocated_ = true;
+  ToldFigures told_;
   bool is_counted_ = true;  // all that was allocated
   bool knows_calls_error_ = true;
 };
@@ -139,12 +146,12 @@ void AddFigure(const HeapFigure& figure, nlohmann::ordered_json* json) {
       (*json)[figure.json_name + suffix] = nullptr;
     return;
   }
-  (*json)[figure.json_name] = RoundedFigure(figure.value.bytes);
+  (*json)[figure.json_name] = SignedFigure(figure.value.bytes);
   for (const auto& [suffix, limit] :
        {std::pair("_low", figure.value.low), std::pair("_high", figure.value.high)}) {
     nlohmann::ordered_json& value = (*json)[figure.json_name + suffix];
     if (figure.has_limits)
-      value = RoundedFigure(limit);
+      value = SignedFigure(limit);
     else
       value = nullptr;
   }

@@ -262,11 +262,13 @@ class LeakFinder {
   void AddTotals(const StackSums& whole) {
     leaks_.tells_ages = whole.tells_ages();
     double allocated = 0;
+    bool is_partial = false;  // what was allocated is, as in files of other tools
     for (const auto& [key, sums] : whole.sums()) {
       leaks_.live += sums.last.live().bytes;
       allocated += sums.last.allocated.bytes;
+      is_partial |= sums.last.live().bytes > sums.last.allocated.bytes;
     }
-    leaks_.tells_frees = allocated > leaks_.live;
+    leaks_.tells_frees = allocated > leaks_.live && !is_partial;
   }
 
   // Of stacks without evidence: what one line frees hides what another one keeps. Of few

@@ -240,6 +240,10 @@ Result<int> RunLeaks(const LeaksOptions& options) {
     return static_cast<int>(kExitNothing);
   }
   const ChosenHeap heap = LargestHeap(*file, "");
+  if (!heap.heap->told.live_size) {
+    SayNothingToTell(kLeaksCommand, *file, "it does not tell what is live");
+    return static_cast<int>(kExitNothing);
+  }
   const Leaks leaks = FindLeaks(*file, heap, &filter);
   if (filter.newest_percent > 0 && leaks.live > 0 && !leaks.tells_ages)
     return Invalid(

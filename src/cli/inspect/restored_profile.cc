@@ -108,17 +108,20 @@ void RestoredProfile::AddValues(uint32_t dump, HeapDump* heap) {
     rows.emplace_back(code_.CallsiteOf(callsite), values);
   std::sort(rows.begin(), rows.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
+  const auto told = [](bool is_told, int64_t value) {
+    return is_told ? static_cast<double>(value) : 0;
+  };
   for (const auto& [callsite, value] : rows) {
     CallsiteTotals totals;
-    totals.allocated = {.bytes = static_cast<double>(value.alloc_size),
-                        .count = static_cast<double>(value.alloc_count)};
-    const Estimate live{.bytes = static_cast<double>(value.size),
-                        .count = static_cast<double>(value.count)};
     if (trace_.dumps[dump].is_peak) {
-      heap->peak.emplace(callsite, live);
-      totals.freed = totals.allocated;
+      heap->peak.emplace(callsite, {.bytes = static_cast<double>(value.size),
+                                    .count = static_cast<double>(value.count)});
     } else {
-      totals.freed = totals.allocated - live;
+      totals.allocated = {.bytes = told(heap->told.alloc_size, value.alloc_size),
+                          .count = told(heap->told.alloc_count, value.alloc_count)};
+      totals.freed =
+          totals.allocated - Estimate{.bytes = told(heap->told.live_size, value.size),
+                                      .count = told(heap->told.live_count, value.count)};
     }
     heap->callsites.emplace(callsite, totals);
   }
@@ -215,6 +218,13 @@ void RestoredProfile::AddShapes(uint32_t dump, HeapDump* heap) {
   SortShapes(&heap->shapes);
 }
 
+// A dump of the peak gives what was live then, and of its end what stands beside it.
+ToldFigures RestoredProfile::ToldAtEnd(uint32_t dump) const {
+  const ImportedDump& row = trace_.dumps[dump];
+  const auto [first, last] = trace_.cumulative.RowsOf(dump);
+  return row.is_peak && first == last ? ToldFigures::None() : row.told;
+}
+
 HeapDump RestoredProfile::Restore(uint32_t dump) {
   const ImportedDump& row = trace_.dumps[dump];
   HeapDump heap;
@@ -224,7 +234,7 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
   heap.original_sampling_interval = row.original_sampling_interval;
   heap.start_ns = Unsigned(row.start_ts.value_or(row.ts));
   heap.end_ns = Unsigned(row.ts);
-  heap.tells_allocated = row.tells_allocated;
+  heap.told = ToldAtEnd(dump);
   heap.peak_ns = Unsigned(row.peak_ts.value_or(0));
   heap.peak_total = PeakOf(row);
   heap.idle.was_asked_for = row.idle_unseen.has_value();
@@ -236,7 +246,8 @@ HeapDump RestoredProfile::Restore(uint32_t dump) {
         static_cast<double>(trace_.qualities[row.quality].unsampled_bytes);
   AddValues(dump, &heap);
   const bool has_errors = row.live_low.has_value() || row.estimate_count > 0;
-  const bool is_sampled = row.sampling_interval > 1 && !row.is_peak && !has_errors;
+  const bool tells_end = !row.is_peak || heap.told.live();
+  const bool is_sampled = row.sampling_interval > 1 && !has_errors && tells_end;
   if (row.is_peak)
     AddCumulative(dump, &heap);
   else if (is_sampled)

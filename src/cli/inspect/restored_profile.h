@@ -51,6 +51,7 @@ class RestoredProfile {
   const ProcessEnd* end() const { return end_; }
 
  private:
+  ToldFigures ToldAtEnd(uint32_t dump) const;
   void AddProcess();
   void AddMemory();
   void AddEnd();

@@ -50,10 +50,21 @@ std::string FormatFigure(const ProcessResult& process,
   return FormatBytes(figure.bytes) + FormatError(process, figure, options.use_unicode);
 }
 
+double LiveCount(const HeapDump& dump) {
+  double count = 0;
+  for (const auto& [callsite, totals] : dump.callsites)
+    count += totals.live().count;
+  return count;
+}
+
 std::string FormatLive(const ProcessResult& process,
                        const HeapDump& dump,
                        const SummaryOptions& options) {
   const BoundedBytes live = LiveTotal(dump);
+  if (process.tells_end && !dump.told.live_size)
+    return dump.told.live_count
+               ? "unknown size, " + FormatCounted(LiveCount(dump), "object", "objects")
+               : "unknown";
   if (process.tells_end)
     return FormatFigure(process, live, options);
   return live.high > 0
@@ -70,8 +81,8 @@ std::string FormatPeak(const ProcessResult& process,
   const uint64_t start_ns = process.profile->process.start_ns;
   const double after =
       static_cast<double>(dump.peak_ns - std::min(dump.peak_ns, start_ns)) / 1e9;
-  return "peak " + FormatFigure(process, dump.peak_total, options) + " at " +
-         FormatDuration(after);
+  return "peak " + FormatFigure(process, dump.peak_total, options) +
+         (dump.peak_ns == 0 ? "" : " at " + FormatDuration(after));
 }
 
 // Said where it is some of them, and known to some percent.
@@ -86,13 +97,14 @@ std::string FormatTemporary(const HeapDump& dump) {
   return ", " + FormatShare(std::min(temporary.count, calls), calls) + " temporary";
 }
 
-// Counted by the recorder; else as far as samples tell, which may be no calls. "": nothing
-// is known but what is live.
+// Counted by the recorder; else as far as samples tell, which may be no calls.
 std::string FormatAllocated(const HeapDump& dump) {
-  if (!dump.tells_allocated)
-    return "";
   const Estimate allocated = AllocatedTotal(dump);
-  if (allocated.count <= 0 && allocated.bytes > 0)
+  if (!dump.told.alloc_size)
+    return dump.told.alloc_count
+               ? "unknown size in " + FormatCounted(allocated.count, "call", "calls")
+               : "unknown";
+  if (!dump.told.alloc_count || (allocated.count <= 0 && allocated.bytes > 0))
     return FormatBytes(allocated.bytes);
   return FormatBytes(allocated.bytes) + " in " +
          FormatCounted(allocated.count, "call", "calls") +
@@ -163,10 +175,8 @@ std::string FormatFigures(const ProcessResult& process,
                           const SummaryOptions& options) {
   const std::string peak = FormatPeak(process, dump, options);
   const std::string live = FormatLive(process, dump, options);
-  const std::string allocated = FormatAllocated(dump);
   std::string text = FigureRow("live at end", live, peak, options);
-  if (!allocated.empty())
-    text += FigureRow("allocated", allocated, "", options);
+  text += FigureRow("allocated", FormatAllocated(dump), "", options);
   const std::string spark = options.use_unicode ? Sparkline(process.history) : "";
   const std::string resident = FormatResident(process);
   if (!resident.empty() || !spark.empty())
@@ -288,10 +298,14 @@ std::string FormatOthers(const std::vector<ProcessResult>& processes,
     const HeapDump* dump = DumpOf(processes[i]);
     if (dump == nullptr)
       continue;
-    text += RowOfTwo("  also " + ProcessName(*processes[i].profile), 37,
-                     "peak " + Pad(FormatBytes(dump->peak_total.bytes), 10) +
-                         " live at end " + FormatBytes(LiveTotal(*dump).bytes),
-                     options);
+    const bool tells_live = processes[i].tells_end && dump->told.live_size;
+    text += RowOfTwo(
+        "  also " + ProcessName(*processes[i].profile), 37,
+        "peak " +
+            Pad(LacksPeak(*dump) ? "unknown" : FormatBytes(dump->peak_total.bytes), 10) +
+            " live at end " +
+            (tells_live ? FormatBytes(LiveTotal(*dump).bytes) : "unknown"),
+        options);
   }
   if (processes.size() > kOtherProcesses + 1)
     text += "  and " +

@@ -140,6 +140,8 @@ ProfileImporter::Header ProfileImporter::ReadHeader(std::string_view part) const
                                             : builder_->processes().ProcessOf(header.pid);
   header.dump.heap_name = builder_->Intern(heap_name);
   header.frees_are_unknown = heap_name == "com.android.art";
+  if (header.frees_are_unknown)
+    header.dump.told.live_size = header.dump.told.live_count = false;
   return header;
 }
 

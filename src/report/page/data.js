@@ -199,6 +199,9 @@ const VIEWS = [
   { key: "alloc_objects", title: "Allocated objects", short: "allocated", unit: "objects", column: "alloc_count" },
 ];
 
+// False: the file does not give this figure. Trees of a peak or a thread are of recordings, which do.
+const isTold = (moment, view) => moment.tree.about.is_peak || moment.tid || moment.dump[view.column] !== null;
+
 // One moment of one heap. The columns of figures are read when they are looked at.
 class StoredTree {
   constructor(reader, about) {

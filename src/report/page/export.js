@@ -184,7 +184,7 @@ class PprofWriter {
     return id;
   }
 
-  // `tree`: a StoredTree.
+  // `tree`: a StoredTree. `types`: not none.
   write(tree, types, comment) {
     const { out } = this;
     for (const [type, unit] of types)
@@ -202,14 +202,15 @@ class PprofWriter {
       });
     });
     out.number(13, this.string(comment));
-    out.number(14, this.string("space"));
+    out.number(14, this.string(["space", "alloc_space", "objects", "alloc_objects"].find((name) => types.some(([type]) => type === name))));
     for (const text of this.strings.keys()) out.data(6, new TextEncoder().encode(text));
     return out.taken();
   }
 }
 
 async function pprofFile({ moment, functions, title }) {
-  const types = moment.tree.about.is_peak ? PPROF_TYPES.slice(2) : PPROF_TYPES;
+  const types = moment.tree.about.is_peak ? PPROF_TYPES.slice(2)
+    : PPROF_TYPES.filter(([type]) => isTold(moment, VIEWS.find((view) => view.key === type)));
   const bytes = new PprofWriter(functions).write(moment.tree, types, title);
   const packed = new Blob([bytes]).stream().pipeThrough(new CompressionStream("gzip"));
   return [await new Response(packed).arrayBuffer()];

@@ -6,7 +6,9 @@ function threeDigits(value) {
   return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
 }
 
+// Of what a file does not tell, null, each of these says so.
 function formatBytes(bytes) {
+  if (bytes === null) return "unknown";
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
   let unit = 0;
   while (Math.abs(bytes) >= 1023.5 && unit + 1 < units.length) {
@@ -22,6 +24,7 @@ function formatRange(low, end, format) {
 }
 
 function formatCount(count) {
+  if (count === null) return "unknown";
   const units = ["", " k", " M", " G", " T"];
   let unit = 0;
   while (Math.abs(count) >= 999.5 && unit + 1 < units.length) {
@@ -47,6 +50,7 @@ function grouped(number) {
 
 // To the last digit: "16,777,216 bytes".
 function formatExactly(value, unit) {
+  if (value === null) return "the file does not tell";
   return grouped(Math.round(value)) + " " + (unit === "bytes" ? "bytes" : "objects");
 }
 

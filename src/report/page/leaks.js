@@ -50,7 +50,9 @@ function findLeaks(app, heap) {
   const tree = filtered(maker.finish(), app.state.filters, functions);
   const [, lives, allocations, variances, ...byMoment] = tree.columns;
   const sumOf = (key) => heap.end.tree.own(key).reduce((sum, value) => sum + value, 0);  // a dump's own live size is within limits
-  const tellsFrees = sumOf("alloc_space") > sumOf("space");
+  // In other tools' files what was allocated may be of a part of the time.
+  const isPartial = allocations.some((allocated, node) => lives[node] > allocated);
+  const tellsFrees = !isPartial && sumOf("alloc_space") > sumOf("space");
   const rows = [];
   for (let node = 1; node < tree.count; ++node) {
     const live = lives[node];
@@ -78,6 +80,10 @@ function leakRow(app, leaks, row) {
 }
 
 function renderLeaks(app, main) {
+  if (!isTold(app.heap.end, VIEWS[0])) {
+    main.append(emptyCard("The file does not tell what is live"));
+    return;
+  }
   const leaks = app.remember(`leaks ${app.heap.upid} ${app.heap.name} ${JSON.stringify(app.state.filters)}`, () => findLeaks(app, app.heap));
   const { rows, moments } = leaks;
   const held = rows.reduce((sum, row) => sum + row.live, 0);

@@ -110,7 +110,7 @@ class App {
       const view = VIEWS.find((one) => one.key === key);
       const total = moment.tree.about.is_peak || moment.tid
         ? moment.tree.own(key).reduce((sum, value) => sum + value, 0)
-        : moment.dump[view.column];
+        : moment.dump[view.column];  // null: the file does not tell
       this.totals.set(name, total);
     }
     return this.totals.get(name);
@@ -214,6 +214,8 @@ class App {
     const [usual, why] = this.usualMoment(heap);
     this.moments = heap.moments;
     this.moment = state.moment >= 0 ? this.allMoments[state.moment] : usual;
+    if (!isTold(this.moment, this.view)) this.view = VIEWS.find((view) => isTold(this.moment, view)) || this.view;
+    state.view = this.view.key;
     this.explanation = this.moment === usual ? why : "";
     this.timeline = this.remember("timeline " + heap.upid + heap.name, () => timelineOf(report, heap.upid, heap.name));
     const { whole, shown } = this.treesOf(this.moment, state);
@@ -430,7 +432,7 @@ class App {
     const total = this.tree.totals[0];
     return make("div", { class: "bar-row" },
       make("span", { class: "switch moments", role: "group", "aria-label": "Moment" }, ...this.moments.map(momentButton)), this.threadChooser(),
-      make("span", { class: "switch", role: "group", "aria-label": "Value" }, ...VIEWS.map((view, i) =>
+      make("span", { class: "switch", role: "group", "aria-label": "Value" }, ...VIEWS.map((view, i) => isTold(this.moment, view) &&
         button(view.title, { "aria-pressed": String(view === this.view), "data-view": view.key, title: `Key ${i + 1}` }, () => this.setView(view.key)))),
       make("output", { id: "total", title: formatExactly(total, this.view.unit), "data-value": String(total) },
         formatValue(total, this.view.unit)),

@@ -111,7 +111,7 @@ function tiles(app) {
   const resident = residentParts(report, last);
   return make("section", { class: "tiles", "aria-label": "Figures" },
     tile(last.is_peak ? "Live at the maximum" : "Live at end", formatBytes(live),
-      [plusMinus, knowsCount(last.live_count, live) ? formatCounted(last.live_count, "object", "objects") : ""].filter(Boolean).join(" · "),
+      [plusMinus, last.live_count !== null && knowsCount(last.live_count, live) ? formatCounted(last.live_count, "object", "objects") : ""].filter(Boolean).join(" · "),
       formatExactly(live, "bytes"), "live"),
     last.peak_size > 0
       ? tile("Peak", formatBytes(last.peak_size),
@@ -120,7 +120,7 @@ function tiles(app) {
       : peak && tile("Peak", formatBytes(app.totalOf(peak, "space")), "", formatExactly(app.totalOf(peak, "space"), "bytes"), "peak"),
     isManaged(last) ? tile("Unreachable", formatBytes(last.unreachable_size), formatCounted(last.unreachable_count, "object", "objects"),
       formatExactly(last.unreachable_size, "bytes"), "unreachable")
-      : tile("Allocated", formatBytes(allocated), !knowsCount(calls, allocated) ? ""
+      : tile("Allocated", formatBytes(allocated), calls === null || !knowsCount(calls, allocated) ? ""
         : [formatCounted(calls, "call", "calls") + (isExact ? "" : " (estimate)"), isExact ? temporaryText(app) : ""].filter(Boolean).join(" · "),
       formatExactly(allocated, "bytes"), "allocated"),
     idle && tile("Idle", formatBytes(idle.size), "not touched " + idle.time, formatExactly(idle.size, "bytes"), "idle"),
@@ -296,11 +296,11 @@ function renderTimeline(app, main) {
     table(["Dump", "Time", "Live", "Change", "Objects", "Allocated so far", ""], dumps.slice(first).map((dump, at) => {
       const i = first + at;
       const moment = treeOf(dump);
-      const change = dump.live_size - (i > 0 ? dumps[i - 1].live_size : 0);
+      const change = dump.live_size - (i > 0 ? dumps[i - 1].live_size : 0);  // dumps of one file tell the same figures
       return [
         dump.label || (dump === dumps[dumps.length - 1] ? "end" : dump.is_peak ? "maximum" : String(i + 1)),
-        dump.ts ? formatSeconds(app.timeline.seconds(dump.ts)) : "?", figure(dump.live_size, "bytes"), formatChange(change, "bytes"),
-        knowsCount(dump.live_count, dump.live_size) ? figure(dump.live_count, "objects") : "?", figure(dump.alloc_size, "bytes"),
+        dump.ts ? formatSeconds(app.timeline.seconds(dump.ts)) : "?", figure(dump.live_size, "bytes"), dump.live_size === null ? "unknown" : formatChange(change, "bytes"),
+        dump.live_count !== null && knowsCount(dump.live_count, dump.live_size) ? figure(dump.live_count, "objects") : "?", figure(dump.alloc_size, "bytes"),
         moment ? button("Flame graph", { class: "link" }, () => app.showMoment(moment, { page: "flame" }))
           : make("span", { class: "quiet" }, "not in the report")];
     }), { numbers: [1, 2, 3, 4, 5] }));
