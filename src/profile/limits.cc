@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "profile/estimate.h"
 
@@ -52,6 +53,11 @@ void LiveSum::Add(const HeapDump& dump) {
   possible_ += dump.possible_live;
   unsampled_ += dump.unsampled_bytes;
   interval_ = std::max(interval_, dump.sampling_interval);
+}
+
+void LiveSum::AddUnsampled(const ForkedChildren& children) {
+  possible_ += children.uncounted > 0 ? std::numeric_limits<double>::infinity()
+                                      : static_cast<double>(children.alloc_bytes);
 }
 
 BoundedBytes LiveSum::Total() const {

@@ -26,6 +26,11 @@ double UpperLimit(const Estimate& sum, uint64_t interval);
 class LiveSum {
  public:
   void Add(const HeapDump& dump);
+
+  // Children without a sample have no heap: what they allocated may be live, and what
+  // samples of other children stand for may be theirs.
+  void AddUnsampled(const ForkedChildren& children);
+
   BoundedBytes Total() const;  // whole bytes
 
   // Of the unbounded sum, bytes.

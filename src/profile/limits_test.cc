@@ -111,6 +111,26 @@ TEST(LimitsTest, ManyHeapsAreBoundedTogether) {
   EXPECT_EQ(live.high, kHeaps * truth);
 }
 
+// Samples stand for what others have allocated, too: those of ten children for that of a
+// hundred.
+TEST(LimitsTest, ChildrenWithoutASampleAreInTheBound) {
+  HeapDump dump = DumpOf(SmallBlocks(10));
+  dump.possible_live = kInterval;
+  LiveSum sum;
+  sum.Add(dump);
+  EXPECT_EQ(sum.Total().high, kInterval);
+  ForkedChildren children;
+  children.count = 9;
+  children.alloc_bytes = 20 * kInterval;
+  sum.AddUnsampled(children);
+  EXPECT_EQ(sum.Total().bytes, 10 * kInterval);
+  EXPECT_GT(sum.Total().high, 11 * kInterval);
+  EXPECT_LE(sum.Total().high, 21 * kInterval);
+  children.uncounted = 1;
+  sum.AddUnsampled(children);
+  EXPECT_EQ(sum.Total().bytes, 10 * kInterval);
+}
+
 TEST(LimitsTest, WhatIsPossibleIsUnknownWhenItIsOfOneHeap) {
   LiveSum sum;
   HeapDump dump = DumpOf(SmallBlocks(10));

@@ -54,6 +54,15 @@ class FigureSums {
     AddAllocated(heap);
   }
 
+  void AddUnsampled(const ForkedChildren& children) {
+    live_.AddUnsampled(children);
+    end_.high += static_cast<double>(children.alloc_bytes);
+    allocated_ = SumOf(allocated_, Exact(static_cast<double>(children.alloc_bytes)));
+    calls_ = SumOf(calls_, Exact(static_cast<double>(children.alloc_calls)));
+    is_incomplete_ |= children.uncounted > 0;
+    is_counted_ &= children.uncounted == 0;
+  }
+
   std::vector<HeapFigure> Figures() const {
     const bool tells_calls =
         told_.alloc_count && (calls_.bytes > 0 || allocated_.bytes <= 0);
@@ -129,9 +138,19 @@ std::vector<HeapFigure> FiguresOf(std::span<const ChosenHeap> heaps) {
   return sums.Figures();
 }
 
+std::vector<HeapFigure> FiguresOf(const OpenedFile& file) {
+  FigureSums sums;
+  for (const auto& process : file.processes) {
+    for (const HeapDump& heap : process->profile().heaps)
+      sums.Add({&file, &process->profile(), &heap});
+    sums.AddUnsampled(process->profile().forked);
+  }
+  return sums.Figures();
+}
+
 std::vector<std::string> FigureNames() {
   std::vector<std::string> names;
-  for (const HeapFigure& figure : FiguresOf({}))
+  for (const HeapFigure& figure : FiguresOf(std::span<const ChosenHeap>()))
     names.push_back(figure.name);
   return names;
 }

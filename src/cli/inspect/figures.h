@@ -30,6 +30,9 @@ struct HeapFigure {
 // live, peak, allocated, calls: always these, in this order.
 std::vector<HeapFigure> FiguresOf(std::span<const ChosenHeap> heaps);
 
+// The same of all processes and heaps of a file, and of children that took no sample.
+std::vector<HeapFigure> FiguresOf(const OpenedFile& file);
+
 std::vector<std::string> FigureNames();
 
 // "1.20 MiB", "12.3 k".

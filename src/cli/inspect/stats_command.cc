@@ -47,15 +47,6 @@ std::vector<Flag> StatsFlags(StatsOptions& options) {
                                    /*of_change=*/false)}};
 }
 
-std::vector<ChosenHeap> HeapsOf(const OpenedFile& file) {
-  std::vector<ChosenHeap> heaps;
-  for (const auto& process : file.processes) {
-    for (const HeapDump& heap : process->profile().heaps)
-      heaps.push_back({&file, &process->profile(), &heap});
-  }
-  return heaps;
-}
-
 // null: 0 stands for what the file does not tell.
 Json Known(uint64_t figure) {
   return figure == 0 ? Json() : Json(figure);
@@ -153,7 +144,7 @@ Result<int> RunStats(const StatsOptions& options) {
                  OpenFile(options.files[0], kStatsCommand));
   if (!file->TellsSomething(kStatsCommand))
     return static_cast<int>(kExitNothing);
-  const std::vector<HeapFigure> figures = FiguresOf(HeapsOf(*file));
+  const std::vector<HeapFigure> figures = FiguresOf(*file);
   HPD_TRY(CheckKnown(options.thresholds, figures, file->path));
   std::vector<Judgement> judgements;
   for (const Threshold& threshold : options.thresholds) {

@@ -82,6 +82,7 @@ Totals SumOf(const TraceRecording& recording) {
       totals.idle += IdleTotal(dump);
     }
     const ForkedChildren& forked = target->profile().forked;
+    totals.live.AddUnsampled(forked);
     totals.unsampled_children += forked.count;
     totals.calls += static_cast<double>(forked.alloc_calls);
     totals.bytes += static_cast<double>(forked.alloc_bytes);
