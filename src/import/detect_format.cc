@@ -85,9 +85,10 @@ bool IsPprof(std::string_view head) {
       if (size > static_cast<uint64_t>(end - at))  // goes on behind the head
         return has_part ||
                (field >= ProfileField::kSample && field <= ProfileField::kStringTable);
-      if (!IsProfilePart(field, {at, size}))
+      const bool is_empty_type = field == ProfileField::kSampleType && size == 0;
+      if (!is_empty_type && !IsProfilePart(field, {at, size}))
         return false;
-      has_part = true;
+      has_part |= !is_empty_type;  // a packet may be empty, too
       at += size;
     }
   } catch (const protozero::exception&) {  // a number that goes on behind the head

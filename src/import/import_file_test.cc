@@ -74,6 +74,9 @@ TEST_F(ImportTest, ATraceIsToldFromAProfileByItsFirstPacket) {
   EXPECT_EQ(DetectFormat("\x12\x7f\x10\x01"s), FileFormat::kPprof);
   EXPECT_EQ(DetectFormat("\x32\x00\x32\x01"s), FileFormat::kPprof);
   EXPECT_EQ(DetectFormat("\x12\x01x"s), FileFormat::kUnknown);
+  // a type that says nothing, before a text; a packet that says nothing
+  EXPECT_EQ(DetectFormat("\x0a\x00\x32\x00"s), FileFormat::kPprof);
+  EXPECT_EQ(DetectFormat("\x0a\x00\x0a\x02\x62\x00"s), FileFormat::kPerfettoTrace);
   ASSERT_TRUE(Import(tree).ok());
   EXPECT_EQ(trace_.processes.size(), 2u);
 }
