@@ -13,6 +13,7 @@
 #include "attach/registers.h"
 #include "attach/return_places.h"
 #include "attach/stopped_process.h"
+#include "attach/thread/exec_rights.h"
 #include "attach/thread/interrupted_call.h"
 #include "attach/thread/seccomp_filters.h"
 #include "attach/thread/stragglers.h"
@@ -150,6 +151,8 @@ Result<TracedThread> BorrowThread(const RemoteProcess& process) {
   const uint64_t last = WaitUntil(kStarvedNs);
   Search search;
   while (true) {
+    if (!AwaitNoExec(process))
+      return IsInExecNow(process.pid());
     search.is_starved = false;
     Result<TracedThread> thread = BorrowAny(process, &search);
     ReleaseStragglers();
@@ -165,7 +168,8 @@ uint64_t MainThreadPointer(const RemoteProcess& process) {
   constexpr uint64_t kPatienceNs = 20'000'000;
   constexpr uint64_t kStarvedNs = 500'000'000;
   TracedThread leader(pid);
-  if (IsUninterruptible(pid) || !leader.Seize(/*is_filtered=*/false))
+  if (!AwaitNoExec(process) || IsUninterruptible(pid) ||
+      !leader.Seize(/*is_filtered=*/false))
     return 0;
   const uint64_t last = WaitUntil(kStarvedNs);
   TracedThread::Wait outcome = leader.WaitForStop(MonotonicNs() + kPatienceNs);

@@ -10,10 +10,16 @@
 
 namespace heapprofd {
 
+Status IsInExecNow(pid_t pid) {
+  return LostRace(pid, "it is about to execute another program");
+}
+
 Status SeizeError(pid_t pid, int error) {
   const std::string what = "cannot attach to process " + std::to_string(pid) + ": ";
   if (error == ESRCH)
     return Status(StatusCode::kNotFound, what + "it has ended");
+  if (error == EAGAIN)
+    return IsInExecNow(pid);
   const std::string tracer =
       StatusField(ReadProcFile(ProcPath(pid, "status"), 16384), "TracerPid");
   if (!tracer.empty() && tracer != "0")

@@ -22,6 +22,9 @@ Status CannotAttach(pid_t pid, const std::string& why);
 // kTryAgain: the process was about to change.
 Status LostRace(pid_t pid, const std::string& why);
 
+// kTryAgain: a thread is inside an exec, and must not be traced there (exec_rights.h).
+Status IsInExecNow(pid_t pid);
+
 // Why a thread that we trace could not be waited for: kNotFound, it has ended; kTryAgain,
 // it did not stop.
 Status LostThread(pid_t pid, pid_t tid);

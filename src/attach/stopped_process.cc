@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "attach/refusals.h"
+#include "attach/thread/exec_rights.h"
 #include "attach/thread/thread_states.h"
 #include "attach/wait_limit.h"
 
@@ -94,6 +95,8 @@ Result<StoppedProcess> StoppedProcess::Stop(const RemoteProcess& process) {
   const uint64_t last = WaitUntil(kStarvedNs);
   Attempt attempt{.patience_ns = kFirstPatienceNs};
   while (true) {
+    if (!AwaitNoExec(process))
+      return IsInExecNow(process.pid());
     Result<StoppedProcess> stopped = TryToStop(process, &attempt);
     if (stopped.ok() || stopped.status().code() != StatusCode::kTryAgain)
       return stopped;

@@ -6,10 +6,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <memory>
 #include <utility>
 
+#include "base/page_size.h"
 #include "base/print.h"
 #include "base/standard_fds.h"
 #include "cli/command_line.h"
@@ -115,14 +117,33 @@ constexpr uint64_t kNeededCapabilities =
     CapabilityBit(CAP_IPC_LOCK) | CapabilityBit(CAP_SYS_NICE) |
     CapabilityBit(CAP_SYS_RESOURCE);
 
+void Limit(__rlimit_resource resource, rlim_t value) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0)
+    return;
+  limit.rlim_max = std::min(limit.rlim_max, value);
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(resource, &limit);
+}
+
+// Bytes of data of root's service, and of each of its finishers: profiles have half of the
+// machine's memory (engine/user_budget.h), and all else half of that.
+rlim_t MaxData() {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  return RLIM_INFINITY;  // a sanitizer reserves terabytes
+#else
+  return static_cast<rlim_t>(std::max(sysconf(_SC_PHYS_PAGES), 0L)) * PageSize() / 4 * 3;
+#endif
+}
+
 // Programs of all users connect to root's service: it has no powers that it does not need,
-// and its core would have data of all of them.
+// a bound of memory, and no core, which would have data of all of them.
 Status GiveUpRights() {
   HPD_TRY(DropCapabilities(kNeededCapabilities));
   HPD_TRY(ForbidNewPrivileges());
   HPD_TRY(MakeUndumpable());
-  const rlimit none{.rlim_cur = 0, .rlim_max = 0};
-  setrlimit(RLIMIT_CORE, &none);
+  Limit(RLIMIT_CORE, 0);
+  Limit(RLIMIT_DATA, MaxData());
   return {};
 }
 

@@ -26,15 +26,18 @@ namespace {
 constexpr size_t kMaxStatusSize = 16384;
 constexpr uint64_t kServeEveryNs = 5'000'000;
 
-bool IsNamed(const TargetRules& rules, pid_t pid) {
+}  // namespace
+
+bool IsNamedProcess(const TargetRules& rules, pid_t pid) {
+  TargetRules by_name = rules;
+  by_name.all = false;
+  by_name.pids.clear();
   const ProcessDescription process = DescribeProcess(pid);
   // A kernel thread and a zombie have neither; of other users' the arguments are seen.
   if (process.executable.empty() && ReadMemoryFile(pid, "cmdline", 1).text.empty())
     return false;
-  return IsNamedBy(rules, process) || IsNameOf(rules, CommandName(pid));
+  return IsNamedBy(by_name, process) || IsNameOf(by_name, CommandName(pid));
 }
-
-}  // namespace
 
 std::vector<pid_t> FindRunning(const TargetRules& rules,
                                const std::function<void()>& between) {
@@ -45,14 +48,11 @@ std::vector<pid_t> FindRunning(const TargetRules& rules,
       pids.push_back(pid);
   }
   const std::unique_ptr<DIR, int (*)(DIR*)> directory(opendir("/proc"), closedir);
-  TargetRules by_name = rules;
-  by_name.all = false;
-  by_name.pids.clear();
   while (const dirent* entry = directory != nullptr && !rules.names.empty()
                                    ? readdir(directory.get())
                                    : nullptr) {
     const int pid = atoi(entry->d_name);  // NOLINT(cert-err34-c): other names give 0
-    if (pid > 0 && pid != getpid() && IsNamed(by_name, pid) &&
+    if (pid > 0 && pid != getpid() && IsNamedProcess(rules, pid) &&
         std::find(pids.begin(), pids.end(), pid) == pids.end())
       pids.push_back(pid);
     if (MonotonicNs() - served_ns > kServeEveryNs) {

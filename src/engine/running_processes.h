@@ -19,6 +19,10 @@ namespace heapprofd {
 std::vector<pid_t> FindRunning(const TargetRules& rules,
                                const std::function<void()>& between);
 
+// Whether the names of the rules mean a process that runs: by its arguments, its executable
+// or its command name.
+bool IsNamedProcess(const TargetRules& rules, pid_t pid);
+
 // Whether only root may look into it, because another user has started it. False: also
 // when it has ended.
 bool IsOthers(pid_t pid);

@@ -98,6 +98,9 @@ class Session {
 
   const SessionTargets& targets() const { return context_.targets(); }
 
+  // Remembers what went wrong with a process, one line.
+  void NoteProblem(std::string problem) { context_.problems().Note(std::move(problem)); }
+
   // What went wrong with processes that were attached to, one line each.
   std::vector<std::string> attach_problems() const { return context_.AllProblems(); }
 

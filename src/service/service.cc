@@ -49,6 +49,8 @@ void Service::Poll(int max_wait_ms, int wake_fd) {
   int wait_ms = recordings_.Serve([this](HostedRecording& hosted) {
     hosted.TellDumps(commands_);
     hosted.TellStatus(commands_, hooks_.observe(hosted.recording()));
+    for (const std::unique_ptr<Session>& session : hosted.recording().sessions())
+      hosted.seen_starts(session.get()).Look(*session, PolicyFor(hosted));
   });
   FinishOver();
   for (const int limit_ms :
@@ -143,18 +145,24 @@ Status Service::Start(ConnectedCommand& command, ControlMessage message) {
   return {};
 }
 
-// Programs without a client of ours. What is not possible is told at once.
-Status Service::Attach(HostedRecording& hosted, ConnectedCommand& command) {
-  std::vector<std::string> notes;
-  const AttachPolicy policy{
+AttachPolicy Service::PolicyFor(const HostedRecording& hosted) {
+  return {
       .directory = place_,
       .wake_page = place_ + kWakeName,
       .search_path = hosted.request().SearchPath(),
       .is_taken = [this](pid_t pid) { return IsRecordedBy(recordings_.sessions(), pid); },
       .between = [this] { ServeMeanwhile(); },
       .make_watcher = [this] { return door_->Watch([this] { ServeMeanwhile(); }); }};
+}
+
+// Programs without a client of ours. What is not possible is told at once.
+Status Service::Attach(HostedRecording& hosted, ConnectedCommand& command) {
+  std::vector<std::string> notes;
+  const AttachPolicy policy = PolicyFor(hosted);
   for (const std::unique_ptr<Session>& session : hosted.recording().sessions()) {
-    CatchStarting(*session, policy, &notes);  // first: nobody falls in between
+    // First: no program falls in between.
+    if (!CatchStarting(*session, policy, &notes))
+      hosted.seen_starts(session.get()).Begin();
     HPD_TRY(AttachToRunning(*session, policy, &notes));
   }
   for (const std::string& note : notes)

@@ -21,6 +21,7 @@
 #include "service/connected_commands.h"
 #include "service/door.h"
 #include "service/finishers.h"
+#include "service/recordings/attaching.h"
 #include "service/recordings/hosted_recording.h"
 #include "service/recordings/hosted_recordings.h"
 
@@ -76,6 +77,7 @@ class Service : private Host {
   // False: the connection is to be closed.
   bool Handle(ConnectedCommand& command, ControlMessage message);
   Status Start(ConnectedCommand& command, ControlMessage message);
+  AttachPolicy PolicyFor(const HostedRecording& hosted);
   Status Attach(HostedRecording& hosted, ConnectedCommand& command);
   size_t DumpFor(const ConnectedCommand& command, const std::string& label);
   void ServeMeanwhile();

@@ -8,8 +8,8 @@ import socket
 import struct
 import time
 
-from attack_tools import MALLORY, Child, Figure, attack, folder_of
-from hostile_requests import connect, hello_bytes, receive_welcome
+from attack_tools import MALLORY, ROOT, Child, Figure, attack, folder_of
+from hostile_requests import connect, new_hello_bytes, receive_welcome
 from service_under_attack import Recorder, Service, effective_uid
 
 
@@ -46,18 +46,18 @@ def pid_spoof(_):
         while effective_uid(pid) != 0 and time.monotonic() < end:
             pass
         connection = socket.socket(fileno=fds[0])
-        connection.send(hello_bytes())
+        connection.send(new_hello_bytes())
         connection.settimeout(10)
         received = receive_welcome(connection)
         tell([pid, effective_uid(pid), regions_of_engine_block(received[0]) if received else []])
         signal.pause()
     def be_honest(place, tell):
         with connect(place.socket) as connection:
-            connection.send(hello_bytes())
+            connection.send(new_hello_bytes())
             received = receive_welcome(connection)
             tell(len(regions_of_engine_block(received[0]) if received else []))
     with Service() as place:
-        Recorder(place, ROOT, "-n", "sleep_as_root,python3", "--no-startup")
+        Recorder(place, ROOT, "-n", "sleep_as_root,python3", "--no-running")
         honest = Child(MALLORY, lambda tell: be_honest(place, tell)).next(30)
         pid, uid, regions = Child(MALLORY, lambda tell: spoof(place, tell)).next(30)
         assert uid == 0, "the program did not become root's"

@@ -11,8 +11,8 @@ import time
 import fuse_server
 from attack_tools import (DESCRIPTOR_LIMIT, MALLORY, MEMORY_LIMIT_MIB, ROOT, Child, Figure, Impossible, attack,
                           folder_of, start_hostile)
-from hostile_requests import (CONTROL_PREPARE, CONTROL_START, Hellos, connect, control_message, hello_bytes,
-                              receive_welcome)
+from hostile_requests import (CONTROL_PREPARE, CONTROL_START, OF_NEW_PYTHONS, Hellos, connect, control_message, hello_bytes,
+                              new_hello_bytes, receive_welcome)
 from profile_run import HEAP_PROFILE
 from service_under_attack import Recorder, Service, programs_not_recorded, service_descriptors, service_memory_mib
 
@@ -165,7 +165,7 @@ def say_hello_often(path, count, limit_s, tell):
         if time.monotonic() > end:  # a busy machine
             break
         with connect(path) as connection:
-            connection.send(hello_bytes())
+            connection.send(new_hello_bytes())
             fds = receive_welcome(connection)
             wanted += bool(fds)
             for fd in fds:
@@ -179,7 +179,7 @@ def descriptors(is_quick):
     """One process says Hello thousands of times; and an honest recording of many short programs."""
     count = 2000 if is_quick else 12000
     with Service() as place:
-        Recorder(place, ROOT, "-n", "python3", "--no-startup")
+        Recorder(place, ROOT, *OF_NEW_PYTHONS)
         before = service_descriptors()
         child = Child(MALLORY, lambda tell: say_hello_often(place.socket, count, 40, tell))
         wanted = child.next(70)

@@ -12,7 +12,7 @@ import unittest
 
 import handshake
 from profile_run import HEAP_PROFILE, Pprof, program
-from running_process import MAY_ATTACH
+from running_process import MAY_ATTACH, changed_code_bytes
 from service_run import PRELOAD, full_pipe, wait_for
 from service_test import ROUND, ServiceTest
 
@@ -22,6 +22,11 @@ ALICE, MALLORY = 61001, 61002
 def command_line(pid):
     with open(f"/proc/{pid}/cmdline", "rb") as file:
         return file.read()
+
+
+def is_traced(pid):
+    with open(f"/proc/{pid}/status") as status:
+        return "TracerPid:\t0\n" not in status.read()
 
 
 class Impostor:
@@ -181,6 +186,19 @@ class OwnServices(ServiceTest):
         recording.finish()
         self.assertEqual(recording.exit_code, 0, recording.stderr)
         self.assertEqual([profile.pid for profile in recording.pprofs], [own.pid])
+
+    def test_new_programs_of_her_names_are_attached_to_when_they_are_seen(self):
+        self.place.start(user=ALICE)
+        recording = self.record("-n", "patient", "-i", "1", user=ALICE, group=ALICE, extra_groups=[]).wait_active()
+        patient = self.patient(env={"LD_PRELOAD": ""}, user=ALICE, group=ALICE, extra_groups=[]).wait_ready()
+        wait_for(lambda: changed_code_bytes(patient.pid) and not is_traced(patient.pid), "its hooks are in")
+        patient.tell("a")
+        recording.finish()
+        self.assertEqual(recording.exit_code, 0, recording.stderr)
+        self.assertEqual(recording.pprofs[0].of("kept_block")["space"], ROUND)
+        self.assertFalse(recording.dumps_of(patient.pid)[0].from_startup)
+        self.assertIn("cannot watch for new processes: this needs root (CAP_SYS_ADMIN, CAP_SYS_PTRACE); those of your own that are "
+                      "seen running are attached to", recording.stderr)
 
     def test_her_heap_profile_starts_one(self):
         os.chown(self.place.directory, ALICE, ALICE)

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "attach/thread/exec_rights.h"
 #include "attach/thread/seccomp_filters.h"
 #include "attach/thread/signal_sets.h"
 #include "attach/thread/stragglers.h"
@@ -20,25 +21,37 @@ constexpr uint64_t kReleaseTimeoutNs = 200'000'000;
 
 }  // namespace
 
+// Between becoming the tracer and the request to stop nothing is waited for: what the
+// thread begins in that time, an exec perhaps, it does under a tracer.
 bool TracedThread::Seize(bool is_filtered) {
   const long options = is_filtered ? kSuspendFilters : 0;
+  if (!MayTraceExecs(tid()) && IsInExec(tid())) {
+    errno = EAGAIN;
+    return false;
+  }
+  PrepareToStop();
   if (TakeStraggler(tid()))  // it is ours still
     ptrace(PTRACE_SETOPTIONS, tid(), 0, options);
   else if (ptrace(PTRACE_SEIZE, tid(), 0, options) != 0)
     return false;
-  AskToStop();
+  if (!is_to_be_asked_)
+    Interrupt();
   return true;
 }
 
 // One that cannot stop now and has been asked to does not hear signals either until it
 // can, also when we are gone (the kernel thinks that it has some to deal with): SIGTERM
 // would not end it.
-void TracedThread::AskToStop() {
+void TracedThread::PrepareToStop() {
   is_to_be_asked_ = IsUninterruptible(tid());
-  if (is_to_be_asked_)
-    return;
-  context_.NoteWaitingCall();
-  Interrupt();
+  if (!is_to_be_asked_)
+    context_.NoteWaitingCall();
+}
+
+void TracedThread::AskToStop() {
+  PrepareToStop();
+  if (!is_to_be_asked_)
+    Interrupt();
 }
 
 bool TracedThread::SeizeForExec(bool is_filtered, pid_t pid) {

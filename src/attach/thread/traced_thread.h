@@ -28,7 +28,8 @@ class TracedThread {
   user_regs_struct& registers() { return context_.registers(); }
 
   // Becomes its tracer and asks it to stop. `is_filtered`: seccomp filters are suspended
-  // while we trace. errno is set when false.
+  // while we trace. errno is set when false; EAGAIN: it is inside an exec that would lose
+  // rights under this tracer (exec_rights.h).
   bool Seize(bool is_filtered);
 
   // As Seize, for a thread of process `pid` that is about to become another program: it
@@ -81,6 +82,9 @@ class TracedThread {
   void Abandon();
 
  private:
+  // Right before AskToStop, or before it is traced.
+  void PrepareToStop();
+
   // As soon as it can stop.
   void AskToStop();
 

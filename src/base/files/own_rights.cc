@@ -2,10 +2,10 @@
 
 #include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstdint>
-#include <cstdlib>
+#include <array>
 #include <string>
 
 #include "base/files/proc_files.h"
@@ -22,8 +22,10 @@ std::string OwnStatus(const char* field) {
 }  // namespace
 
 bool HasCapability(unsigned capability) {
-  const uint64_t effective = strtoull(OwnStatus("CapEff").c_str(), nullptr, 16);
-  return (effective >> capability & 1) != 0;
+  __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+  std::array<__user_cap_data_struct, _LINUX_CAPABILITY_U32S_3> sets{};
+  return syscall(SYS_capget, &header, sets.data()) == 0 &&
+         (sets[CAP_TO_INDEX(capability)].effective & CAP_TO_MASK(capability)) != 0;
 }
 
 bool IsInFirstUserNamespace() {

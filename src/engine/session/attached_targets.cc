@@ -12,6 +12,7 @@
 #include "attach/leftovers.h"
 #include "attach/refusals.h"
 #include "attach/remote_process.h"
+#include "attach/thread/exec_rights.h"
 #include "base/clock.h"
 #include "engine/process_info.h"
 #include "engine/session/process_family.h"
@@ -62,12 +63,20 @@ Status AttachedTargets::PutClientIn(pid_t pid, bool only_counting_children) {
   if (const Status room = context_->targets().CheckRoom(pid); !room.ok())
     return Status(room.code(), "cannot attach to process " + std::to_string(pid) + ": " +
                                    room.message());
+  if (!IsSettled(pid))
+    return Status(StatusCode::kTryAgain, "cannot attach to process " +
+                                             std::to_string(pid) +
+                                             ": it has just begun; try again");
   AttachedProcess::Options options = Options();
   options.only_counting_children = only_counting_children;
   attaching_ = pid;
   Status status = PlaceAndHook(pid, options);
   attaching_ = 0;
   return status;
+}
+
+bool AttachedTargets::IsSettled(pid_t pid) {
+  return MayTraceExecs(pid) || settled_.Contains(pid, MonotonicNs());
 }
 
 Status AttachedTargets::PlaceAndHook(pid_t pid, const AttachedProcess::Options& options) {
@@ -159,10 +168,17 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
 void AttachedTargets::RestoreChildren(pid_t pid) {
   constexpr uint64_t kPatienceNs = 1'000'000'000;  // of other recordings' programs
   const uint64_t deadline = MonotonicNs() + kPatienceNs;
-  for (const Relative& relative : FamilyOf(pid, context_->meanwhile())) {
+  const std::vector<Relative> family = FamilyOf(pid, context_->meanwhile());
+  for (const Relative& relative : family)
+    IsSettled(relative.pid);  // all wait at once
+  for (const Relative& relative : family) {
     const pid_t child = relative.pid;
     if (context_->targets().IsProfiling(child))
       continue;
+    while (!IsSettled(child) && MonotonicNs() < deadline) {
+      SleepNs(kPlaceAgainNs);
+      context_->ServeMeanwhile();
+    }
     if (MonotonicNs() > deadline)
       return context_->problems().Note(
           "cannot take the hooks out of all children of process " + std::to_string(pid) +

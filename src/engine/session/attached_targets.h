@@ -16,6 +16,7 @@
 #include "attach/attached_process.h"
 #include "base/status.h"
 #include "engine/session/session_context.h"
+#include "engine/session/settled_programs.h"
 #include "engine/target/target.h"
 
 namespace heapprofd {
@@ -32,6 +33,11 @@ class AttachedTargets {
   // The same without a second try: kTryAgain is an answer, too. `only_counting_children`:
   // kNotFound of who was not born with the hooks of one of this session.
   Status PutClientIn(pid_t pid, bool only_counting_children = false);
+
+  // True if the process may be attached to now: a program that may be about to execute
+  // another one is left alone for a moment by an engine without CAP_SYS_PTRACE
+  // (settled_programs.h). The moment begins when it is first asked about.
+  bool IsSettled(pid_t pid);
 
   // That is going on with this process, right now.
   bool IsAttachingTo(pid_t pid) const { return pid == attaching_; }
@@ -58,6 +64,7 @@ class AttachedTargets {
 
   SessionContext* context_;
   std::shared_ptr<AllocatorFinder> allocators_ = std::make_shared<AllocatorFinder>();
+  SettledPrograms settled_;
   pid_t attaching_ = 0;              // to this process, right now
   std::map<uint64_t, pid_t> seeds_;  // of all so far
   std::vector<AttachReport> reports_;

@@ -153,6 +153,11 @@ void FollowedFamilies::FollowChild(const Relative& child, pid_t ancestor, Found 
       context_->targets().IsProfiling(child.pid) || !IsFollowed(child.pid, ancestor))
     return;
   const bool is_orphan = found == Found::kByItsCounts;
+  if (is_orphan && !attached_->IsSettled(child.pid)) {
+    orphans_seen_.erase({child.pid, child.start});
+    counting_seen_.clear();  // it is looked for again
+    return;
+  }
   const Status status = attached_->PutClientIn(child.pid, is_orphan);
   if (status.code() == StatusCode::kTryAgain && !is_orphan)
     changing_[child.pid] = context_->clock().last_ns() + kChangingNs;

@@ -174,7 +174,10 @@ Status AttachToRunning(Session& session,
     session.Serve();
     policy.between();
   };
-  for (const pid_t pid : FindRunning(rules, serve)) {
+  const std::vector<pid_t> running = FindRunning(rules, serve);
+  for (const pid_t pid : running)
+    session.attached().IsSettled(pid);  // those that are not wait all at once
+  for (const pid_t pid : running) {
     if (rules.min_anonymous_kib != 0 && AnonymousKib(pid) < rules.min_anonymous_kib)
       continue;
     if (!IsGiven(rules, pid) && IsOthers(pid)) {
@@ -192,12 +195,30 @@ Status AttachToRunning(Session& session,
   return {};
 }
 
-void CatchStarting(Session& session,
+bool AttachToNew(Session& session, pid_t pid, const AttachPolicy& policy) {
+  if (session.targets().IsProfiling(pid))
+    return true;
+  const std::optional<ClientsOf> clients = FindClients(pid, policy.wake_page);
+  if (!clients || WillReport(*clients, session))
+    return clients.has_value();
+  if (policy.is_taken(pid)) {
+    session.missed().NoteTaken(DescribeProcess(pid));
+    return true;
+  }
+  const Status status = session.attached().PutClientIn(pid);
+  if (status.code() == StatusCode::kTryAgain)
+    return false;
+  if (!status.ok() && status.code() != StatusCode::kNotFound)
+    session.NoteProblem(status.message());
+  return true;
+}
+
+bool CatchStarting(Session& session,
                    const AttachPolicy& policy,
                    std::vector<std::string>* notes) {
   const TargetRules& rules = session.config().targets;
   if (rules.no_startup || rules.names.empty())
-    return;
+    return true;
   TargetRules by_name = rules;
   by_name.all = false;
   by_name.pids.clear();
@@ -213,6 +234,7 @@ void CatchStarting(Session& session,
   const Status status = session.starts().Begin(std::move(filter), policy.make_watcher);
   if (!status.ok())
     notes->push_back(status.message());
+  return status.ok();
 }
 
 }  // namespace heapprofd

@@ -30,9 +30,15 @@ Status AttachToRunning(Session& session,
                        const AttachPolicy& policy,
                        std::vector<std::string>* notes);
 
-// From now on catches what the session wants of the programs that start.
-void CatchStarting(Session& session,
+// From now on catches what the session wants of the programs that start. False: nobody
+// here can, and they are to be looked for when they run (seen_starts.h).
+bool CatchStarting(Session& session,
                    const AttachPolicy& policy,
                    std::vector<std::string>* notes);
+
+// Attaches to a process of the session's names that has begun meanwhile, unless it reports
+// by itself. What cannot be done is a problem of the session's. False: it is to be tried
+// again.
+bool AttachToNew(Session& session, pid_t pid, const AttachPolicy& policy);
 
 }  // namespace heapprofd

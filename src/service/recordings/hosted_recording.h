@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,7 @@
 #include "record/trace_recording.h"
 #include "service/connected_commands.h"
 #include "service/recordings/recording_request.h"
+#include "service/recordings/seen_starts.h"
 
 namespace heapprofd {
 
@@ -36,6 +38,9 @@ class HostedRecording {
 
   size_t owner() const { return owner_; }
 
+  // The programs of each session that start, where they cannot be caught.
+  SeenStarts& seen_starts(const Session* session) { return seen_starts_[session]; }
+
   // All processes that were asked for by number have been recorded and are gone.
   bool HasNothingLeft() const;
 
@@ -54,6 +59,7 @@ class HostedRecording {
   FinishRequest request_;
   ScopedFd standard_error_;
   size_t owner_;
+  std::map<const Session*, SeenStarts> seen_starts_;
   uint64_t told_dumps_ = 0;
   TraceRecording recording_;
 };
