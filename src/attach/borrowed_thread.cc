@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <utility>
 
@@ -234,10 +233,12 @@ bool LetRun(uint64_t time_ns, TracedThread* thread) {
 // Puts the thread back where it was. It has done its work in `code`, or is about to have.
 // Not by its own means as long as we live: on its way a signal handler could take it out
 // of our code for any time, to return when the next session has changed where that leads.
+// `mapped_by`, if given: what MappedBy says of it then.
 Status TakeBack(const RemoteProcess& process,
                 const OurCode& code,
                 const Place& place,
-                TracedThread* thread) {
+                TracedThread* thread,
+                uint64_t* mapped_by = nullptr) {
   const pid_t pid = process.pid();
   const uint64_t deadline =
       std::max(WaitUntil(kRunTimeoutNs), MonotonicNs() + kTakeBackNs);
@@ -250,6 +251,8 @@ Status TakeBack(const RemoteProcess& process,
       return LostThread(pid, thread->tid());
     const uint64_t ip = ProgramCounter(thread->context().registers());
     if (ip >= code.wait_begin && ip < code.end) {
+      if (mapped_by != nullptr)
+        *mapped_by = MappedBy(thread->context().registers());
       // All of it, whatever fails: the thread is not to stay in our code.
       const bool has_vectors = WriteVectorState(thread->tid(), place.vectors);
       const bool has_registers = thread->context().SetRegisters(place.registers);
@@ -373,13 +376,12 @@ Status MapImage(const RemoteProcess& process,
   HPD_TRY(LeadTo(process, code.begin, StackPointer(place.registers), thread));
   if (!AwaitMemory(process, base, thread))
     return SeizeError(pid, ESRCH);
-  HPD_TRY(TakeBack(process, code, place, thread));
+  uint64_t mapped_by = 0;
+  HPD_TRY(TakeBack(process, code, place, thread, &mapped_by));
   process.Write(code.begin, cave.contents.data(), cave.contents.size());
   if (IsImageMapped(process, base))
     return {};
-  return LostRace(pid,
-                  "memory could not be mapped in it (a limit on its address space, or "
-                  "it has just mapped some itself)");
+  return MemoryRefused(pid, static_cast<int>(-mapped_by), header.total_size);
 }
 
 Result<SetupResult> RunSetup(
@@ -405,12 +407,7 @@ Result<SetupResult> RunSetup(
   HPD_TRY_ASSIGN(const SetupResult result, AwaitSetup(process, state, thread, take));
   HPD_TRY(TakeBack(process, setup, place, thread));
   HPD_TRY(std::move(taken));
-  if (result.status == static_cast<uint32_t>(SetupStatus::kDone))
-    return result;
-  return CannotAttach(process.pid(),
-                      "step " + std::to_string(result.step) +
-                          " of its setup failed: " + strerror(result.error) +
-                          "; check its limits on memory and open files");
+  return result;
 }
 
 }  // namespace heapprofd

@@ -52,7 +52,7 @@ Status MapImage(const RemoteProcess& process,
 
 // Runs `setup`, the code in the image at `base`; its request is in place. `take_files` is
 // called when its descriptors wait for us. The thread is stopped before and after, in the
-// same place.
+// same place. The result is that of the setup, which may have failed.
 Result<SetupResult> RunSetup(const RemoteProcess& process,
                              uint64_t base,
                              const OurCode& setup,

@@ -10,6 +10,7 @@
 #include "attach/refusals.h"
 #include "attach/stopped_process.h"
 #include "wire/shared_memory.h"
+#include "wire/small_memory.h"
 
 namespace heapprofd {
 namespace {
@@ -144,7 +145,7 @@ std::optional<LeftImage> FindCountingChild(const RemoteProcess& process,
       continue;
     const auto parent = recorded.find(state.request.seed);
     if (parent == recorded.end() || parent->second == process.pid() ||
-        state.request.ring_size != ring_size ||
+        (state.request.ring_size != ring_size && state.request.ring_size != kSmallRing) ||
         state.request.children != ChildrenMode::kFollowed)
       continue;
     std::vector<size_t> installed = InstalledPatches(process, state);

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
@@ -49,6 +50,7 @@ class Placement {
   Status PrepareCode(CodeCave* cave);
   Status FillImage();
   Status RunSetupIn(TracedThread* thread);
+  Status SetupRefused() const;
   Status OpenFiles(const SetupResult& result, pid_t holder);
   Status WriteGates() const;
 
@@ -198,6 +200,18 @@ Status Placement::PlaceImage(TracedThread* held) {
   return status;
 }
 
+Status Placement::SetupRefused() const {
+  const SetupResult& result = client_.plan.state.result;
+  const bool is_memory = result.step == static_cast<uint32_t>(SetupStep::kMapFile) ||
+                         result.step == static_cast<uint32_t>(SetupStep::kMapIsland);
+  if (is_memory && (result.error == EAGAIN || result.error == ENOMEM))
+    return MemoryRefused(pid(), result.error,
+                         sizeof(EngineBlock) + kRingOffset + 2 * request_.ring_size);
+  return CannotAttach(pid(), "step " + std::to_string(result.step) +
+                                 " of its setup failed: " + strerror(result.error) +
+                                 "; check its limits on memory and open files");
+}
+
 Status Placement::RunSetupIn(TracedThread* thread) {
   const auto take_files = [this, thread](const SetupResult& result) -> Status {
     HPD_TRY(OpenFiles(result, thread->tid()));
@@ -211,6 +225,8 @@ Status Placement::RunSetupIn(TracedThread* thread) {
   HPD_TRY_ASSIGN(state.result,
                  RunSetup(process_, client_.base, SetupCode(), thread, take_files));
   state.settled = 1;
+  if (state.result.status != static_cast<uint32_t>(SetupStatus::kDone))
+    return SetupRefused();
   return client_.files.engine.valid() ? Status() : OpenFiles(state.result, /*holder=*/0);
 }
 

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 
 #include "base/status.h"
@@ -28,6 +29,10 @@ Status IsInExecNow(pid_t pid);
 // Why a thread that we trace could not be waited for: kNotFound, it has ended; kTryAgain,
 // it did not stop.
 Status LostThread(pid_t pid, pid_t tid);
+
+// Why `size` bytes of memory could not be mapped in the process (errno of its mmap), and
+// what to do.
+Status MemoryRefused(pid_t pid, int error, uint64_t size);
 
 // A program that was to be caught at its start, which it has not reached.
 Status EndedAtStart(pid_t pid);

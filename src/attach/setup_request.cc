@@ -7,9 +7,11 @@
 #include <string>
 
 #include "attach/shared_files.h"
+#include "base/files/memory_limits.h"
 #include "base/random_seed.h"
 #include "rt/machine.h"
 #include "wire/shared_memory.h"
+#include "wire/small_memory.h"
 
 namespace heapprofd {
 namespace {
@@ -38,9 +40,20 @@ uint64_t StartOfStack(pid_t pid) {
   return strtoull(StatFields(stat, kStartStack, kStartStack).c_str(), nullptr, 10);
 }
 
+}  // namespace
+
+uint64_t RingSizeFor(pid_t pid, uint64_t wanted) {
+  return wanted == kUsualRing &&
+                 IsMemoryLimited(pid, kSmallClient + kSpareMemory + 2 * wanted)
+             ? kSmallRing
+             : wanted;
+}
+
+namespace {
+
 // What does not depend on the process's code.
 void Fill(pid_t pid, const SetupWishes& wishes, SetupRequest* request) {
-  request->ring_size = wishes.ring_size;
+  request->ring_size = RingSizeFor(pid, wishes.ring_size);
   request->seed = RandomSeed();
   request->wait_ticks =
       wishes.can_open_mappings && MayGrowFiles(pid, kRingOffset + wishes.ring_size)

@@ -11,6 +11,11 @@
 
 namespace heapprofd {
 
+// Returns the size of a process's ring, also of one that is not attached to: `wanted`, or
+// a small one when that is the usual one and the memory of the process is limited
+// (base/files/memory_limits.h).
+uint64_t RingSizeFor(pid_t pid, uint64_t wanted);
+
 // What the session wants.
 struct SetupWishes {
   uint64_t ring_size = 0;  // bytes, a power of two

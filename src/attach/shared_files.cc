@@ -14,7 +14,7 @@
 
 #include "attach/remote_process.h"
 #include "base/fd_path.h"
-#include "wire/shared_memory.h"
+#include "wire/client_tables.h"
 
 namespace heapprofd {
 namespace {
@@ -81,9 +81,8 @@ SharedFiles MappedFiles(pid_t pid, const SetupResult& result) {
       result.engine_block +
       (sizeof(EngineBlock) + kBytesPerPage - 1) / kBytesPerPage * kBytesPerPage;
   return {.engine = OpenMemoryFile(MappingPath(pid, result.engine_block, engine_end)),
-          .client = OpenMemoryFile(
-              MappingPath(pid, result.client_block,
-                          result.client_block + kRingOffset + result.ring_size))};
+          .client = OpenMemoryFile(MappingPath(pid, result.client_block,
+                                               result.client_block + kClientMapped))};
 }
 
 }  // namespace heapprofd

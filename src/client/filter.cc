@@ -35,9 +35,9 @@ void SampledFilter::Open() {
   is_open_.store(1);
 }
 
-void SampledFilter::Insert(uint64_t address) {
+bool SampledFilter::Insert(uint64_t address) {
   if (IsOpen())
-    return;
+    return true;
   InsertPage(address);
   const uint64_t granule = GranuleOf(address);
   const uint64_t bucket = granule >> 5;
@@ -48,6 +48,8 @@ void SampledFilter::Insert(uint64_t address) {
   do {
     next = (old | uint64_t{1} << (granule & 31) | (stored ? 0 : kOverflow)) + kVersionOne;
   } while (!word.compare_exchange_weak(old, next, std::memory_order_acq_rel));
+  return stored || !HasExactTag(address) ||
+         more_.load(std::memory_order_relaxed) != nullptr;
 }
 
 bool SampledFilter::Remove(uint64_t address) {
@@ -71,10 +73,13 @@ bool SampledFilter::Remove(uint64_t address) {
 }
 
 bool SampledFilter::StoreTag(uint64_t bucket, uint32_t tag) {
-  for (auto& plane : slots_) {
-    uint32_t old = plane[bucket].load(std::memory_order_relaxed);
+  for (unsigned plane = 0; plane < kPlanes; ++plane) {
+    std::atomic<uint32_t>* slot = SlotOf(plane, bucket);
+    if (slot == nullptr)
+      return false;
+    uint32_t old = slot->load(std::memory_order_relaxed);
     while (old == kNever || old == kVacant) {
-      if (plane[bucket].compare_exchange_weak(old, tag, std::memory_order_release))
+      if (slot->compare_exchange_weak(old, tag, std::memory_order_release))
         return true;
     }
   }
@@ -82,20 +87,22 @@ bool SampledFilter::StoreTag(uint64_t bucket, uint32_t tag) {
 }
 
 bool SampledFilter::ClearTag(uint64_t bucket, uint32_t tag) {
-  for (auto& plane : slots_) {
-    uint32_t old = plane[bucket].load(std::memory_order_acquire);
+  for (unsigned plane = 0; plane < kPlanes; ++plane) {
+    std::atomic<uint32_t>* slot = SlotOf(plane, bucket);
+    uint32_t old = slot != nullptr ? slot->load(std::memory_order_acquire) : kNever;
     if (old == kNever)
       return false;
     if (old == tag &&
-        plane[bucket].compare_exchange_strong(old, kVacant, std::memory_order_acq_rel))
+        slot->compare_exchange_strong(old, kVacant, std::memory_order_acq_rel))
       return true;
   }
   return false;
 }
 
-bool SampledFilter::BitInUse(uint64_t bucket, uint32_t bit) const {
-  for (const auto& plane : slots_) {
-    const uint32_t tag = plane[bucket].load(std::memory_order_acquire);
+bool SampledFilter::BitInUse(uint64_t bucket, uint32_t bit) {
+  for (unsigned plane = 0; plane < kPlanes; ++plane) {
+    const std::atomic<uint32_t>* slot = SlotOf(plane, bucket);
+    const uint32_t tag = slot != nullptr ? slot->load(std::memory_order_acquire) : kNever;
     if (tag == kNever)
       return false;
     if (tag != kVacant && (tag >> 4 & 31) == bit)

@@ -11,7 +11,7 @@
 //          used together stays in one cache line.
 //   slots  the exact addresses of a bucket, as 32-bit tags. Bucket, bit and tag together
 //          give the address back, so a match is exact. Planes are touched only as far as
-//          the fullest bucket needs.
+//          the fullest bucket needs; most are memory that is given when they are.
 //
 // Clearing a bit must not lose a concurrent insertion: an inserter stores its tag first
 // and then raises the version; a remover recomputes the bit from the tags and swaps the
@@ -23,6 +23,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "rt/compiler.h"
@@ -44,7 +45,17 @@ class SampledFilter {
     return (word >> (granule & 31) & 1) != 0;
   }
 
-  void Insert(uint64_t address);
+  // False: there was no room for the exact address, and would be with GiveMemory. It is
+  // in.
+  bool Insert(uint64_t address);
+
+  // Bytes of memory that GiveMemory takes.
+  static constexpr size_t kMoreBytes = size_t{60} << 16;
+
+  // Memory for more planes, kMoreBytes, zeroed and as long-lived as the filter.
+  void GiveMemory(std::byte* memory) {
+    more_.store(reinterpret_cast<Plane*>(memory), std::memory_order_release);
+  }
 
   // May contain every address but 0 from now on. Threads may do so at the same time.
   void Open();
@@ -74,11 +85,14 @@ class SampledFilter {
   static constexpr unsigned kGranuleBits = 19;
   static constexpr unsigned kBuckets = 1u << (kGranuleBits - 5);
   static constexpr unsigned kPlanes = 64;
+  static constexpr unsigned kOwnPlanes = 4;
   static constexpr uint64_t kVersionOne = uint64_t{1} << 33;
   static constexpr uint64_t kOverflow = uint64_t{1}
                                         << 32;  // a tag was not stored: bits are sticky
   static constexpr uint32_t kNever = 0;         // slot was never used: the search ends
   static constexpr uint32_t kVacant = 1;        // slot was used and is free again
+
+  using Plane = std::atomic<uint32_t>[kBuckets];
 
   static constexpr unsigned kPageBits = 15;
 
@@ -112,13 +126,24 @@ class SampledFilter {
   void RemovePage(uint64_t address);
   bool StoreTag(uint64_t bucket, uint32_t tag);
   bool ClearTag(uint64_t bucket, uint32_t tag);
-  bool BitInUse(uint64_t bucket, uint32_t bit) const;
+  bool BitInUse(uint64_t bucket, uint32_t bit);
+
+  // nullptr: there is no memory for the plane, nor for those behind it.
+  std::atomic<uint32_t>* SlotOf(unsigned plane, uint64_t bucket) {
+    if (HPD_LIKELY(plane < kOwnPlanes))
+      return &slots_[plane][bucket];
+    Plane* more = more_.load(std::memory_order_acquire);
+    return more != nullptr ? &more[plane - kOwnPlanes][bucket] : nullptr;
+  }
 
   std::atomic<uint64_t> is_open_;
   std::atomic<uint64_t> page_words_[(1u << kPageBits) / 32];  // {version | 32 bits}
   std::atomic<uint32_t> page_counts_[1u << kPageBits];
   std::atomic<uint64_t> words_[kBuckets];
-  std::atomic<uint32_t> slots_[kPlanes][kBuckets];
+  static_assert(kMoreBytes == (kPlanes - kOwnPlanes) * sizeof(Plane));
+
+  std::atomic<Plane*> more_;  // planes behind its own
+  Plane slots_[kOwnPlanes];
 };
 
 }  // namespace heapprofd

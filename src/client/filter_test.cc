@@ -23,6 +23,10 @@ uint64_t AddressOfGranule(uint64_t granule, uint64_t n) {
 
 class FilterTest : public testing::Test {
  protected:
+  FilterTest() { filter_->GiveMemory(memory_.get()); }
+
+  std::unique_ptr<std::byte[]> memory_ =
+      std::make_unique<std::byte[]>(SampledFilter::kMoreBytes);
   std::unique_ptr<SampledFilter> filter_ = std::make_unique<SampledFilter>();
 };
 
@@ -151,6 +155,29 @@ TEST_F(FilterTest, ABucketThatOverflowedReportsEveryAddressOfItsBitsForEver) {
   // Another bit of the same bucket was never set: certain as before.
   EXPECT_FALSE(filter_->MayContain(AddressOfGranule(kGranule ^ 1, 1)));
   EXPECT_FALSE(filter_->Remove(AddressOfGranule(kGranule ^ 1, 1)));
+}
+
+// What has overflowed by then is reported for ever, and nothing that comes later.
+TEST(FilterMemoryTest, AFullBucketAsksForMemoryAndUsesIt) {
+  constexpr uint64_t kGranule = 0x12345;
+  constexpr uint64_t kOther = 0x54321;
+  const auto filter = std::make_unique<SampledFilter>();
+  uint64_t count = 0;
+  while (filter->Insert(AddressOfGranule(kGranule, ++count))) {
+    ASSERT_LT(count, kSlotsPerBucket);
+  }
+  EXPECT_TRUE(filter->MayContain(AddressOfGranule(kGranule, count)));
+  EXPECT_TRUE(filter->Remove(AddressOfGranule(kGranule, count)));
+  const auto memory = std::make_unique<std::byte[]>(SampledFilter::kMoreBytes);
+  filter->GiveMemory(memory.get());
+  for (uint64_t n = 1; n <= kSlotsPerBucket; ++n)
+    EXPECT_TRUE(filter->Insert(AddressOfGranule(kOther, n)));
+  EXPECT_FALSE(filter->Remove(AddressOfGranule(kOther, kSlotsPerBucket + 1)));
+  for (uint64_t n = 1; n <= kSlotsPerBucket; ++n)
+    EXPECT_TRUE(filter->Remove(AddressOfGranule(kOther, n)));
+  EXPECT_FALSE(filter->MayContain(AddressOfGranule(kOther, 1)));
+  // No memory would help these.
+  EXPECT_TRUE(filter->Insert(0x7001));
 }
 
 TEST_F(FilterTest, AddressesWithoutAnExactTagAreReportedForEver) {

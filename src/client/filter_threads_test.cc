@@ -51,7 +51,9 @@ uint64_t UseFilter(SampledFilter& filter, uint64_t thread) {
 }
 
 TEST(FilterThreadsTest, ThreadsThatShareBitsNeverLoseEachOthersAddresses) {
+  const auto memory = std::make_unique<std::byte[]>(SampledFilter::kMoreBytes);
   const auto filter = std::make_unique<SampledFilter>();
+  filter->GiveMemory(memory.get());
   std::atomic<uint64_t> errors = 0;
   std::vector<std::thread> threads;
   for (uint64_t thread = 0; thread < kThreads; ++thread)

@@ -4,13 +4,16 @@
 
 #include <cstdint>
 
+#include "client/confinement.h"
 #include "client/recorder.h"
 #include "client/session.h"
 
 namespace heapprofd {
 
 inline SampledFilter& FilterOf(const Block& block) {
-  return block.heap_id == kMallocHeapId ? g_wiped.filter : g_wiped.heap_filter;
+  if (kIsAttached || block.heap_id == kMallocHeapId)
+    return g_wiped.filter;
+  return *g_session.heap_filter.load(std::memory_order_relaxed);
 }
 
 // Addresses of two heaps may be equal, so the heap goes into the key's upper bits, where

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <atomic>
 
+#include "client/engine_link/handshake_client.h"
 #include "client/forked_child.h"
 #include "client/heap_filter.h"
 #include "client/nesting.h"
+#include "client/own_memory.h"
 #include "client/sampler.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
@@ -56,7 +58,10 @@ uint64_t InForce(uint64_t interval) {
 
 // The name is published before the slot is: no sample of a heap without a name.
 void PublishName(uint8_t heap_id) {
-  HeapEntry& entry = g_session.client()->heaps[heap_id];
+  ClientTables* tables = SessionTables();
+  if (tables == nullptr)
+    return;
+  HeapEntry& entry = tables->heaps[heap_id];
   if (entry.is_set.load(std::memory_order_relaxed) != 0)
     return;
   CopyName(entry.name, g_joined[heap_id].name);
@@ -86,8 +91,9 @@ HPD_COLD ThreadSlot* MakeHeapSlot(ThreadSlot& vacant, uint64_t key) {
 ThreadSlot* HeapSlot(uint8_t heap_id) {
   const uint64_t key = HeapSlotKey(rt::ThreadPointer(), heap_id);
   const uint64_t hash = key * 0x9e3779b97f4a7c15u >> 32;
-  for (uint64_t i = 0; i < kSlotProbes; ++i) {
-    ThreadSlot& slot = g_session.client()->heap_slots[(hash + i) % kMaxHeapSlots];
+  ClientTables* tables = SessionTables();
+  for (uint64_t i = 0; tables != nullptr && i < kSlotProbes; ++i) {
+    ThreadSlot& slot = tables->heap_slots[(hash + i) % kMaxHeapSlots];
     const uint64_t owner = slot.thread_pointer.load(std::memory_order_acquire);
     if (HPD_LIKELY(owner == key))
       return &slot;
@@ -139,6 +145,8 @@ bool DecideSample(ThreadSlot& slot, const HeapEvent& event, uint64_t* interval) 
 }  // namespace
 
 uint8_t JoinHeap(const char* name) {
+  if (MapOnce(g_session.heap_filter, sizeof(SampledFilter), OnFork::kWiped) == nullptr)
+    return 0;
   for (size_t id = 1; id < kMaxHeaps; ++id) {
     JoinedHeap& heap = g_joined[id];
     JoinState state = JoinState::kVacant;
@@ -188,8 +196,8 @@ ReportOutcome ReportHeapAllocation(const HeapEvent& event, const CallSite& site)
 
 void ReportHeapFree(const Block& block) {
   const uint64_t key = FilterKey(block);
-  if (HPD_UNLIKELY(g_wiped.heap_filter.MayContain(key)) &&
-      g_wiped.heap_filter.Remove(key))
+  SampledFilter* filter = g_session.heap_filter.load(std::memory_order_acquire);
+  if (filter != nullptr && HPD_UNLIKELY(filter->MayContain(key)) && filter->Remove(key))
     RecordFree(block, /*is_realloc=*/false);
 }
 

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "client/engine_link/handshake_client.h"
+#include "client/own_memory.h"
 #include "client/session.h"
 #include "rt/compiler.h"
 
@@ -18,7 +20,8 @@ struct LabelText {
 
 constexpr size_t kIndexSize = 2 * kMaxLabels;
 
-constinit LabelText g_texts[kMaxLabels]{};              // [0] stays empty
+// kMaxLabels of them, [0] stays empty; nullptr: there is no label yet.
+constinit std::atomic<LabelText*> g_texts{};
 constinit std::atomic<uint32_t> g_text_count{};         // without [0]
 constinit std::atomic<uint16_t> g_index[kIndexSize]{};  // open addressing; 0: vacant
 
@@ -45,20 +48,26 @@ void CopyText(char* to, const char* text, size_t limit) {
     __atomic_store_n(&to[i], text[i], __ATOMIC_RELAXED);
 }
 
+// Of one that has been given.
+LabelText& TextOf(uint32_t id) {
+  return g_texts.load(std::memory_order_acquire)[id];
+}
+
 bool IsLabel(uint32_t id, const char* key, const char* value) {
-  return IsText(g_texts[id].key, key, kLabelKeySize) &&
-         IsText(g_texts[id].value, value, kLabelValueSize);
+  return IsText(TextOf(id).key, key, kLabelKeySize) &&
+         IsText(TextOf(id).value, value, kLabelValueSize);
 }
 
 // Writes the texts to an entry that nobody knows yet; 0: there is none left.
 uint32_t NewText(const char* key, const char* value) {
-  if (g_text_count.load(std::memory_order_relaxed) >= kMaxLabels - 1)
+  if (g_text_count.load(std::memory_order_relaxed) >= kMaxLabels - 1 ||
+      MapOnce(g_texts, kMaxLabels * sizeof(LabelText), OnFork::kKept) == nullptr)
     return 0;
   const uint32_t id = g_text_count.fetch_add(1, std::memory_order_relaxed) + 1;
   if (id >= kMaxLabels)
     return 0;
-  CopyText(g_texts[id].key, key, kLabelKeySize);
-  CopyText(g_texts[id].value, value, kLabelValueSize);
+  CopyText(TextOf(id).key, key, kLabelKeySize);
+  CopyText(TextOf(id).value, value, kLabelValueSize);
   return id;
 }
 
@@ -102,15 +111,18 @@ void PopLabel() {
 }
 
 HPD_NOINLINE void PublishLabels(uint64_t ids) {
+  ClientTables* tables = SessionTables();
+  if (tables == nullptr)
+    return;
   for (; ids != 0; ids >>= kLabelBits) {
     const auto id = static_cast<uint32_t>(ids & kTooManyLabels);
     if (id >= kMaxLabels)
       continue;
-    LabelEntry& entry = g_session.client()->labels[id];
+    LabelEntry& entry = tables->labels[id];
     if (entry.is_set.load(std::memory_order_relaxed) != 0)
       continue;
-    CopyText(entry.key, g_texts[id].key, kLabelKeySize);
-    CopyText(entry.value, g_texts[id].value, kLabelValueSize);
+    CopyText(entry.key, TextOf(id).key, kLabelKeySize);
+    CopyText(entry.value, TextOf(id).value, kLabelValueSize);
     entry.is_set.store(1, std::memory_order_release);
   }
 }

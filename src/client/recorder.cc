@@ -6,6 +6,7 @@
 #include "client/heap_filter.h"
 #include "client/labels.h"
 #include "client/probes.h"
+#include "client/spare_memory.h"
 #include "client/stack_evidence.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
@@ -51,11 +52,13 @@ class MemoLease {
   explicit MemoLease(const ThreadSlot& slot) {
     const auto preferred =
         static_cast<unsigned>(&slot - g_session.client()->slots) % kMemos;
+    const bool is_there = MemoOf(preferred) != nullptr;
+    const uint64_t there = MemosThere();
     uint64_t used = g_wiped.memos_in_use.load(std::memory_order_relaxed);
-    while (~used != 0) {
-      const bool is_free = (used >> preferred & 1) == 0;
+    while ((~used & there) != 0) {
+      const bool is_free = is_there && (used >> preferred & 1) == 0;
       const unsigned index =
-          is_free ? preferred : static_cast<unsigned>(__builtin_ctzll(~used));
+          is_free ? preferred : static_cast<unsigned>(__builtin_ctzll(~used & there));
       if (g_wiped.memos_in_use.compare_exchange_weak(used, used | uint64_t{1} << index,
                                                      std::memory_order_acquire)) {
         index_ = index;
@@ -73,7 +76,7 @@ class MemoLease {
   }
 
   // nullptr when all are in use.
-  StackMemo* memo() { return index_ < kMemos ? &g_session.memos[index_] : nullptr; }
+  StackMemo* memo() { return index_ < kMemos ? MemoOf(index_) : nullptr; }
 
  private:
   unsigned index_ = kMemos;
@@ -164,6 +167,11 @@ bool ReportsAllFrees(const Block& block) {
              0;
 }
 
+void InsertInto(SampledFilter& filter, uint64_t key) {
+  if (HPD_UNLIKELY(!filter.Insert(key)))
+    GiveMemory(filter);
+}
+
 // Sampling may have begun before the session's end and get here after it: then nobody
 // else will close the filter.
 void OpenFilter(SampledFilter& filter) {
@@ -184,7 +192,7 @@ size_t TryToRecord(const Sample& sample) {
   StackEvidence evidence =
       TakeStack(sample.site.ToCursor(), sample.slot, lease.memo(), sample.is_check);
   PrefetchKnownStack(evidence);
-  FilterOf(block).Insert(FilterKey(block));
+  InsertInto(FilterOf(block), FilterKey(block));
   if (HPD_UNLIKELY(t_labels.ids != 0)) {
     evidence.labels = t_labels.ids;
     evidence.flags |= kSampleHasLabels;
@@ -271,7 +279,7 @@ HPD_NOINLINE void RecordFree(const Block& block, bool is_realloc) {
 }
 
 HPD_COLD void RecordReallocFailed(const Block& block) {
-  FilterOf(block).Insert(FilterKey(block));
+  InsertInto(FilterOf(block), FilterKey(block));
   RecordFreeAs(RecordType::kReallocFailed, block, Part::kLast);
 }
 

@@ -13,7 +13,9 @@
 #include "client/engine_link/handshake_client.h"
 #include "client/engine_link/service_client.h"
 #include "client/forked_child.h"
+#include "client/own_memory.h"
 #include "client/sampler.h"
+#include "client/spare_memory.h"
 #include "rt/compiler.h"
 #include "rt/syscall.h"
 
@@ -47,7 +49,9 @@ constinit thread_local ThreadSlot* t_slot = &g_no_slot;
 
 namespace {
 
-bool WipeOnFork() {
+bool PrepareOwnMemory() {
+  LeaveOutOfCores(&g_wiped, sizeof(g_wiped));
+  LeaveOutOfCores(&g_session, sizeof(g_session));
   return !rt::IsError(
       rt::Syscall(SYS_madvise, rt::ToArg(&g_wiped), sizeof(g_wiped), MADV_WIPEONFORK));
 }
@@ -149,7 +153,7 @@ HPD_COLD void Initialize() {
     OpenServicePlaces();
   const bool may_be_target =
       !has_variable || g_session.only_pid == 0 || g_session.only_pid == pid;
-  if (may_be_target && WipeOnFork()) {
+  if (may_be_target && PrepareOwnMemory()) {
     if (rt::Syscall(SYS_gettid) == pid)
       g_session.layout.Discover(rt::ThreadPointer(), pid);
     const bool is_connected =
@@ -176,8 +180,7 @@ void ForgetStacks() {
 // Memos belong to slots, which no two sessions share, so they look after themselves.
 void ForgetSession() {
   Retire(g_session);
-  for (SampledFilter* filter : {&g_wiped.filter, &g_wiped.heap_filter})
-    rt::Syscall(SYS_madvise, rt::ToArg(filter), sizeof(*filter), MADV_DONTNEED);
+  ForgetFilters();
   g_session.fork_block.store(nullptr, std::memory_order_relaxed);
   ForgetStacks();
 }
@@ -450,8 +453,7 @@ HPD_COLD ThreadSlot* LeaveForkPending() {
     return nullptr;
   }
   ForgetStacks();
-  for (StackMemo& memo : g_session.memos)
-    memo.Forget();
+  ForgetMemos();
   BecomeActive();
   g_session.join.Release();
   return AttachThread();

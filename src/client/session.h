@@ -27,6 +27,7 @@
 #endif
 #include "client/join_claim.h"
 #include "client/stack.h"
+#include "wire/client_tables.h"
 #include "wire/ring_writer.h"
 #include "wire/shared_memory.h"
 
@@ -44,14 +45,14 @@ enum class SessionState : uint32_t {
 
 // Memory that a forked child finds zeroed (MADV_WIPEONFORK).
 struct alignas(kPageSize) WipedOnFork {
-  std::atomic<uint32_t> active;                  // 1: hooks may use their slot
-  std::atomic<uint32_t> own_files;               // kHasOwnFiles (wire/attached_client.h)
-  std::atomic<uint64_t> memos_in_use;            // one bit per StackMemo
-  alignas(kPageSize) SampledFilter filter;       // malloc's blocks
-  alignas(kPageSize) SampledFilter heap_filter;  // those of all other heaps
+  std::atomic<uint32_t> active;             // 1: hooks may use their slot
+  std::atomic<uint32_t> own_files;          // kHasOwnFiles (wire/attached_client.h)
+  std::atomic<uint64_t> memos_in_use;       // one bit per StackMemo
+  alignas(kPageSize) SampledFilter filter;  // malloc's blocks
 };
 
 inline constexpr unsigned kMemos = 64;
+inline constexpr unsigned kOwnMemos = 4;  // the others are spare memory
 inline constexpr size_t kKnownStacks = size_t{1} << 13;
 
 // What a session shares with its engine. Never changed and never given back: a thread
@@ -59,12 +60,19 @@ inline constexpr size_t kKnownStacks = size_t{1} << 13;
 struct SessionMemory {
   const EngineBlock* engine;
   ClientBlock* client;
-  uint64_t client_size;  // mapped bytes
+  uint64_t client_size;  // mapped bytes, without the tables
   uint64_t seed;
   RingWriter ring;
+  ClientTables* tables;  // nullptr: not mapped yet; read by TablesOf
+
+  // Any thread.
+  static ClientTables* TablesOf(const SessionMemory& memory) {
+    return __atomic_load_n(&memory.tables, __ATOMIC_ACQUIRE);
+  }
 };
 
-struct ClientSession {
+// On pages of its own, which are not in the program's core dumps.
+struct alignas(kPageSize) ClientSession {
   std::atomic<SessionState> state;
   std::atomic<SessionMemory*> memory;
   std::atomic<uint32_t> number;  // of the session in this process image, 1 the first
@@ -82,8 +90,14 @@ struct ClientSession {
   std::atomic<uint64_t> frames_end;  // ring position behind the last record with frames
   std::atomic<uint64_t> known_stacks[kKnownStacks];  // hashes whose frames the engine has
   WalkHints hints;
-  StackMemo
-      memos[kMemos];  // threads share them, each sticks to one while nobody else uses it
+  StackMemo memos[kOwnMemos];  // of MemoOf (spare_memory.h): threads share them, each
+                               // sticks to one while nobody else uses it
+  std::atomic<StackMemo*> more_memos;
+  std::atomic<std::byte*> filter_memory;       // for the filter of malloc's blocks
+  std::atomic<std::byte*> heap_filter_memory;  // for the other one
+  std::atomic<SampledFilter*> heap_filter;  // blocks of all heaps but malloc's; nullptr:
+                                            // there is no such heap
+  std::atomic<bool> lacks_memory;           // there was none for one of these
 
   // Once there has been a session:
   const EngineBlock* engine() const { return current().engine; }

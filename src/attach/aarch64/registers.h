@@ -61,6 +61,11 @@ inline uint64_t ThreadPointerOf(pid_t tid, const user_regs_struct& /*registers*/
   return ptrace(PTRACE_GETREGSET, tid, NT_ARM_TLS, &set) == 0 ? pointer : 0;
 }
 
+// What the stub's last mmap has returned to a thread that waits in the stub.
+inline uint64_t MappedBy(const user_regs_struct& registers) {
+  return registers.regs[0];
+}
+
 inline rt::ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) {
   rt::ResumeRegisters resume{.x = {},
                              .sp = registers.sp,

@@ -47,6 +47,11 @@ inline uint64_t ThreadPointerOf(pid_t /*tid*/, const user_regs_struct& registers
   return registers.fs_base;
 }
 
+// What the stub's last mmap has returned to a thread that waits in the stub.
+inline uint64_t MappedBy(const user_regs_struct& registers) {
+  return registers.rdi;
+}
+
 inline rt::ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) {
   return {.flags = registers.eflags,
           .r15 = registers.r15,

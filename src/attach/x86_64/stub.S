@@ -26,8 +26,9 @@ hpd_stub:
         mov     $-1, %r8
         xor     %r9d, %r9d
         syscall
+1:      mov     %rax, %rdi              # MappedBy (registers.h)
 hpd_stub_wait:
-1:      mov     hold_ticks_(%rip), %rcx # the tracer takes the thread from this loop; if there is none any more the time passes
+        mov     hold_ticks_(%rip), %rcx # the tracer takes the thread from this loop; if there is none any more the time passes
         rdtsc
         shl     $32, %rdx
         or      %rdx, %rax

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/files/memory_limits.h"
 #include "base/files/mount_info.h"
 #include "base/files/proc_files.h"
 
@@ -15,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   StatusIds(text, "Uid");
   InnerIdIn(text);
   StatFields(text, 4, 22);
+  IsMemoryLimited(text, text, 1 << 20);
   for (const Mount& mount : ParseMountInfo(text)) {
     if (mount.point.size() > size || mount.type.size() > size)
       abort();

@@ -11,8 +11,10 @@
 #include <cstddef>
 #include <cstring>
 
+#include "client/confinement.h"
 #include "client/engine_link/engine_wait.h"
 #include "client/loaded_objects.h"
+#include "client/own_memory.h"
 #include "rt/auxiliary_vector.h"
 #include "rt/syscall.h"
 
@@ -175,22 +177,27 @@ long Map(
                      flags, fd, static_cast<long>(offset));
 }
 
-// Header and ring, and the ring once more behind itself; nullptr: impossible.
+// Fork slots, header and slots; the tables' first page, from which they are mapped when
+// there is something for them; and the ring, once more behind itself. nullptr:
+// impossible.
 std::byte* MapClientBlock(long fd, uint64_t ring_size) {
-  const uint64_t total = kRingOffset + 2 * ring_size;
+  const uint64_t total = kClientMapped + 2 * ring_size;
   const long base =
       Map(nullptr, total, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (rt::IsError(base))
     return nullptr;
   auto* start = reinterpret_cast<std::byte*>(base);
   const int protection = PROT_READ | PROT_WRITE;
-  if (rt::IsError(Map(start, kRingOffset + ring_size, protection, MAP_SHARED | MAP_FIXED,
-                      fd, 0)) ||
-      rt::IsError(Map(start + kRingOffset + ring_size, ring_size, protection,
-                      MAP_SHARED | MAP_FIXED, fd, kRingOffset))) {
+  const int flags = MAP_SHARED | MAP_FIXED;
+  if (rt::IsError(Map(start, kClientMapped, protection, flags, fd, 0)) ||
+      rt::IsError(
+          Map(start + kClientMapped, ring_size, protection, flags, fd, kRingOffset)) ||
+      rt::IsError(Map(start + kClientMapped + ring_size, ring_size, protection, flags, fd,
+                      kRingOffset))) {
     rt::Syscall(SYS_munmap, base, static_cast<long>(total));
     return nullptr;
   }
+  LeaveOutOfCores(start, total);
   return start;
 }
 
@@ -210,18 +217,20 @@ bool MapSession(ClientSession& session, const Welcome& welcome, const int fds[2]
     rt::Syscall(SYS_munmap, engine, sizeof(EngineBlock));
     if (start != nullptr)
       rt::Syscall(SYS_munmap, rt::ToArg(start),
-                  static_cast<long>(kRingOffset + 2 * welcome.ring_size));
+                  static_cast<long>(kClientMapped + 2 * welcome.ring_size));
     if (!rt::IsError(page))
       rt::Syscall(SYS_munmap, page, kPageSize);
     return false;
   }
+  LeaveOutOfCores(reinterpret_cast<const void*>(engine), sizeof(EngineBlock));
   auto* client = reinterpret_cast<ClientBlock*>(start);
   auto* memory = reinterpret_cast<SessionMemory*>(page);
   *memory = {.engine = reinterpret_cast<const EngineBlock*>(engine),
              .client = client,
-             .client_size = kRingOffset + 2 * welcome.ring_size,
+             .client_size = kClientMapped + 2 * welcome.ring_size,
              .seed = welcome.seed,
-             .ring = RingWriter(&client->ring, start + kRingOffset, welcome.ring_size)};
+             .ring = RingWriter(&client->ring, start + kClientMapped, welcome.ring_size),
+             .tables = nullptr};
   session.memory.store(memory, std::memory_order_release);
   return true;
 }
@@ -315,27 +324,51 @@ ConnectResult Connect(ClientSession& session, ClientOrigin origin) {
 
 namespace {
 
-void MapNobodys(std::byte* address, uint64_t size) {
-  Map(address, size, PROT_READ | PROT_WRITE,
+void MapNobodys(const void* address, uint64_t size, int protection) {
+  Map(const_cast<void*>(address), size, protection,
       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  LeaveOutOfCores(address, size);
 }
 
 }  // namespace
+
+ClientTables* SessionTables() {
+  SessionMemory& memory = *g_session.memory.load(std::memory_order_acquire);
+  ClientTables* there = SessionMemory::TablesOf(memory);
+  if (HPD_LIKELY(there != nullptr))
+    return there;
+  if (IsConfined())
+    return nullptr;
+  // A size of 0 makes a second mapping of a shared page, and of what lies behind it.
+  const long mapped = rt::Syscall(SYS_mremap, rt::ToArg(memory.client->heap_slots), 0,
+                                  sizeof(ClientTables), MREMAP_MAYMOVE);
+  if (rt::IsError(mapped))
+    return nullptr;
+  auto* tables = reinterpret_cast<ClientTables*>(mapped);
+  LeaveOutOfCores(tables, sizeof(ClientTables));
+  if (__atomic_compare_exchange_n(&memory.tables, &there, tables, /*weak=*/false,
+                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return tables;
+  rt::Syscall(SYS_munmap, mapped, sizeof(ClientTables));
+  return there;
+}
 
 void RetireClient(const SessionMemory& memory) {
   constexpr size_t kKept = offsetof(ClientBlock, ring);
   static_assert(offsetof(ClientBlock, fork_slots) == 0 && kKept % kPageSize == 0);
   MapNobodys(reinterpret_cast<std::byte*>(memory.client) + kKept,
-             memory.client_size - kKept);
+             memory.client_size - kKept, PROT_READ | PROT_WRITE);
+  if (const ClientTables* tables = SessionMemory::TablesOf(memory))
+    MapNobodys(tables, sizeof(ClientTables), PROT_READ | PROT_WRITE);
 }
 
 void Retire(ClientSession& session) {
   const SessionMemory* memory = session.memory.load(std::memory_order_acquire);
   if (memory == nullptr)
     return;
-  MapNobodys(reinterpret_cast<std::byte*>(memory->client), memory->client_size);
-  Map(const_cast<EngineBlock*>(memory->engine), sizeof(EngineBlock), PROT_READ,
-      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  MapNobodys(memory->client, offsetof(ClientBlock, ring), PROT_READ | PROT_WRITE);
+  RetireClient(*memory);
+  MapNobodys(memory->engine, sizeof(EngineBlock), PROT_READ);
 }
 
 ConnectResult SendExecNotice(const ClientSession& session, const ExecNotice& notice) {
@@ -355,6 +388,8 @@ void Unmap(SessionMemory* memory) {
   rt::Syscall(SYS_munmap, rt::ToArg(memory->engine), sizeof(EngineBlock));
   rt::Syscall(SYS_munmap, rt::ToArg(memory->client),
               static_cast<long>(memory->client_size));
+  if (const ClientTables* tables = SessionMemory::TablesOf(*memory))
+    rt::Syscall(SYS_munmap, rt::ToArg(tables), sizeof(ClientTables));
   rt::Syscall(SYS_munmap, rt::ToArg(memory), kPageSize);
 }
 

@@ -44,4 +44,8 @@ void RetireClient(const SessionMemory& memory);
 // Gives the memory of an ancestor's session back. No other thread may exist.
 void Unmap(SessionMemory* memory);
 
+// The session's tables, which are mapped when they are asked for first; nullptr: there is
+// no room for them, or no system call may be made.
+ClientTables* SessionTables();
+
 }  // namespace heapprofd

@@ -15,8 +15,11 @@
 #include "client/image/attach_image.h"
 #include "client/image/flat_threads.h"
 #include "client/image/setup_entry.h"
+#include "client/own_memory.h"
 #include "client/session.h"
+#include "client/spare_memory.h"
 #include "rt/syscall.h"
+#include "wire/small_memory.h"
 
 heapprofd::AttachState hpd_attach_state;
 
@@ -32,6 +35,12 @@ extern struct ThreadDbField {
 struct ThreadDbField _thread_db_pthread_tid;
 extern uint32_t _thread_db_sizeof_pthread;
 uint32_t _thread_db_sizeof_pthread;
+
+// Of attach_image.lds: the image's data, whole pages.
+// NOLINTNEXTLINE(readability-identifier-naming)
+extern const char HpdCodeEnd[] __attribute__((visibility("hidden")));
+// NOLINTNEXTLINE(readability-identifier-naming)
+extern const char HpdImageEnd[] __attribute__((visibility("hidden")));
 }
 
 namespace heapprofd {
@@ -105,6 +114,7 @@ void Forget(FlatThread& thread) {
 }
 
 bool PrepareOwnMemory() {
+  LeaveOutOfCores(HpdCodeEnd, static_cast<uint64_t>(HpdImageEnd - HpdCodeEnd));
   const long advised =
       rt::Syscall(SYS_madvise, rt::ToArg(&g_wiped), sizeof(g_wiped), MADV_WIPEONFORK);
   if (rt::IsError(advised))
@@ -116,13 +126,31 @@ bool PrepareOwnMemory() {
       hash.store(0, std::memory_order_relaxed);
   }
   g_session.frames_end.store(0, std::memory_order_relaxed);
-  for (StackMemo& memo : g_session.memos)
-    memo.Forget();
+  if (std::byte* memory = g_session.filter_memory.load())
+    rt::Syscall(SYS_madvise, rt::ToArg(memory), SampledFilter::kMoreBytes, MADV_DONTNEED);
+  ForgetMemos();
   for (FlatThread& thread : g_flat_threads) {
     if (thread.thread_pointer.load(std::memory_order_relaxed) != 0)
       Forget(thread);
   }
   return true;
+}
+
+// What the hooks cannot map when they need it. They do without what there is no room for.
+void MapSpareMemory() {
+  constexpr uint64_t kMemoBytes = (kMemos - kOwnMemos) * sizeof(StackMemo);
+  if (hpd_attach_state.request.ring_size <= kSmallRing ||
+      g_session.filter_memory.load() != nullptr)
+    return;
+  std::byte* memory = MapOwnMemory(SampledFilter::kMoreBytes + kMemoBytes, OnFork::kKept);
+  if (memory == nullptr)
+    return;
+  auto* memos = reinterpret_cast<StackMemo*>(memory + SampledFilter::kMoreBytes);
+  const long advised = rt::Syscall(SYS_madvise, rt::ToArg(memory),
+                                   SampledFilter::kMoreBytes, MADV_WIPEONFORK);
+  if (!rt::IsError(advised))
+    g_session.filter_memory.store(memory);
+  g_session.more_memos.store(memos, std::memory_order_release);
 }
 
 bool MapIslands() {
@@ -145,7 +173,7 @@ bool MapIslands() {
 bool MapClientBlock(long fd) {
   SetupResult& result = hpd_attach_state.result;
   const uint64_t ring_size = hpd_attach_state.request.ring_size;
-  const uint64_t total = kRingOffset + 2 * ring_size;
+  const uint64_t total = kClientMapped + 2 * ring_size;
   long base = static_cast<long>(result.client_block);
   if (base == 0 || result.ring_size != ring_size) {
     base = rt::Syscall(SYS_mmap, 0, static_cast<long>(total), PROT_NONE,
@@ -154,11 +182,16 @@ bool MapClientBlock(long fd) {
       return Fail(SetupStep::kMapFile, base);
   }
   const int protection = PROT_READ | PROT_WRITE;
-  const long header = MapShared(base, kRingOffset + ring_size, protection, fd, 0);
-  const long mirror = MapShared(base + static_cast<long>(kRingOffset + ring_size),
-                                ring_size, protection, fd, kRingOffset);
-  if (rt::IsError(header) || rt::IsError(mirror))
-    return Fail(SetupStep::kMapFile, rt::IsError(header) ? header : mirror);
+  const long header = MapShared(base, kClientMapped, protection, fd, 0);
+  if (rt::IsError(header))
+    return Fail(SetupStep::kMapFile, header);
+  for (const uint64_t place : {kClientMapped, kClientMapped + ring_size}) {
+    const long ring = MapShared(base + static_cast<long>(place), ring_size, protection,
+                                fd, kRingOffset);
+    if (rt::IsError(ring))
+      return Fail(SetupStep::kMapFile, ring);
+  }
+  LeaveOutOfCores(reinterpret_cast<const void*>(base), total);
   result.client_block = static_cast<uint64_t>(base);
   result.ring_size = ring_size;
   return true;
@@ -210,6 +243,7 @@ bool MapFiles() {
                                 sizeof(EngineBlock), PROT_READ, result.engine_fd, 0);
   if (rt::IsError(engine))
     return Fail(SetupStep::kMapFile, engine);
+  LeaveOutOfCores(reinterpret_cast<const void*>(engine), sizeof(EngineBlock));
   result.engine_block = static_cast<uint64_t>(engine);
   return MapClientBlock(result.client_fd);
 }
@@ -242,11 +276,12 @@ void BeginSession() {
                               : g_memories;
   *memory = {.engine = reinterpret_cast<const EngineBlock*>(result.engine_block),
              .client = client,
-             .client_size = kRingOffset + 2 * request.ring_size,
+             .client_size = kClientMapped + 2 * request.ring_size,
              .seed = request.seed,
              .ring = RingWriter(&client->ring,
-                                reinterpret_cast<std::byte*>(client) + kRingOffset,
-                                request.ring_size)};
+                                reinterpret_cast<std::byte*>(client) + kClientMapped,
+                                request.ring_size),
+             .tables = nullptr};
   g_session.memory.store(memory, std::memory_order_release);
   g_session.only_pid = static_cast<int>(request.pid);
   _thread_db_pthread_tid.offset = request.tid_offset;
@@ -297,6 +332,8 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
   result.client_fd = -1;
   const bool counts_already = hpd_attach_state.request.keeps_counting != 0;
   const bool is_prepared = counts_already || (PrepareOwnMemory() && MapIslands());
+  if (is_prepared && !counts_already)
+    MapSpareMemory();
   const bool is_ready = is_prepared && MakeFiles() && MapFiles();
   CloseFiles();
   if (is_ready && !counts_already) {

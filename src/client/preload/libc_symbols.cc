@@ -21,9 +21,9 @@ namespace {
 constexpr std::array kAllocator = {"malloc",         "calloc",        "realloc", "free",
                                    "posix_memalign", "aligned_alloc", "memalign"};
 constexpr std::array kOthers = {
-    "reallocarray", "valloc",  "pvalloc", "dlopen",      "dlmopen",     "dlclose",
-    "prctl",        "syscall", "execve",  "execvpe",     "execv",       "execvp",
-    "execl",        "execlp",  "execle",  "posix_spawn", "posix_spawnp"};
+    "reallocarray", "valloc", "pvalloc", "dlopen", "dlmopen",     "dlclose",
+    "mlockall",     "prctl",  "syscall", "execve", "execvpe",     "execv",
+    "execvp",       "execl",  "execlp",  "execle", "posix_spawn", "posix_spawnp"};
 
 bool g_is_led_here = false;  // changes before there is anything to open
 

@@ -240,6 +240,7 @@ bool ResolveRealFunctions() {
   HPD_RESOLVE(dlclose);
   HPD_RESOLVE(execve);
   HPD_RESOLVE(execvpe);
+  HPD_RESOLVE(mlockall);
   HPD_RESOLVE(prctl);
   HPD_RESOLVE(syscall);
   HPD_RESOLVE(posix_spawn);

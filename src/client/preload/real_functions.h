@@ -73,6 +73,7 @@ struct RealFunctions {
   int (*dlclose)(void*) = nullptr;
   int (*execve)(const char*, char* const*, char* const*) = nullptr;
   int (*execvpe)(const char*, char* const*, char* const*) = nullptr;
+  int (*mlockall)(int) = nullptr;
   int (*prctl)(int, long, long, long, long) = nullptr;
   long (*syscall)(long, long, long, long, long, long, long) = nullptr;
   SpawnFunction posix_spawn = nullptr;

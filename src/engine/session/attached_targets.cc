@@ -1,5 +1,6 @@
 #include "engine/session/attached_targets.h"
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,6 +17,8 @@
 #include "base/clock.h"
 #include "engine/process_info.h"
 #include "engine/session/process_family.h"
+#include "wire/shared_memory.h"
+#include "wire/small_memory.h"
 
 namespace heapprofd {
 namespace {
@@ -34,6 +37,15 @@ SessionConfig AttachedConfig(SessionConfig config) {
   if (config.block_timeout_us == 0)
     config.block_timeout_us = kAttachedBlockTimeoutUs;
   return config;
+}
+
+// Whether the setup was to make a small ring (RingSizeFor). A process that makes its file
+// another one has a ring of one of both sizes all the same.
+bool HasSmallRing(int client_file) {
+  struct stat status {};
+
+  return fstat(client_file, &status) == 0 &&
+         status.st_size == static_cast<off_t>(kRingOffset + kSmallRing);
 }
 
 Status HangsInKernel(pid_t pid) {
@@ -136,10 +148,12 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   if (attached->HasBecomeAnother())  // and so the descriptor is of another process
     return LostRace(pid, "it has just ended or become another program");
+  ScopedFd client_file = attached->TakeClientFile();
+  const uint64_t ring_size =
+      HasSmallRing(client_file.get()) ? kSmallRing : context_->config().ring_size_bytes;
   HPD_TRY_ASSIGN(
       std::unique_ptr<SharedMemory> memory,
-      SharedMemory::Adopt(attached->TakeEngineFile(), attached->TakeClientFile(),
-                          context_->config().ring_size_bytes));
+      SharedMemory::Adopt(attached->TakeEngineFile(), std::move(client_file), ring_size));
   // A forked child that was born with the hooks has counted from its start.
   const Target::Origin origin{.pid = pid,
                               .thread = attached->opened_view(),

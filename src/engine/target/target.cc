@@ -5,14 +5,18 @@
 #include <string>
 #include <utility>
 
+#include "attach/setup_request.h"
 #include "base/clock.h"
 #include "base/files/foreign_file.h"
 #include "base/files/proc_files.h"
 #include "engine/process_info.h"
 #include "engine/root_directory.h"
+#include "wire/small_memory.h"
 
 namespace heapprofd {
 namespace {
+
+static_assert(kUsualRing == kDefaultRingSize);
 
 TargetProfile NewProfile(const Target::Origin& origin) {
   TargetProfile profile;
@@ -47,8 +51,9 @@ Result<std::unique_ptr<Target>> Target::Create(const Origin& origin,
                                                const SessionConfig& config,
                                                ModuleCache* modules,
                                                const TscClock* clock) {
-  HPD_TRY_ASSIGN(std::unique_ptr<SharedMemory> memory,
-                 SharedMemory::Create(config.ring_size_bytes));
+  HPD_TRY_ASSIGN(
+      std::unique_ptr<SharedMemory> memory,
+      SharedMemory::Create(RingSizeFor(origin.thread, config.ring_size_bytes)));
   return CreateWith(std::move(memory), origin, config, modules, clock);
 }
 
