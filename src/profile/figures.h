@@ -34,6 +34,7 @@ struct Quality {
   uint64_t gone_files = 0;
   uint64_t unwind_errors = 0;
   uint64_t late_stacks = 0;
+  uint64_t hidden_stacks = 0;
   uint64_t unwind_time_us = 0;
   UnwindTimes unwind_times = {};
   uint64_t map_reparses = 0;
@@ -102,6 +103,9 @@ constexpr auto kFigures = std::to_array<Figure>({
      "copied stacks that could not be unwound", kIsFault},
     {"late_stacks", 30, &Quality::late_stacks,
      "of these: their process had ended before its code was looked at", kIsFault},
+    {"hidden_stacks", 33, &Quality::hidden_stacks,
+     "stacks that end at a return probe of the kernel, which hides the callers",
+     kIsFault},
     {"unwind_time_us", 13, &Quality::unwind_time_us,
      "time spent unwinding copied stacks"},
     {"map_reparses", 21, &Quality::map_reparses, "times the memory map was read again"},

@@ -246,6 +246,7 @@ struct TargetProfile {
   bool rejected_concurrent = false;  // another session profiles it: nothing else is set
   bool hit_guardrail = false;
   bool hooks_malloc = true;     // false: only heaps that the program reports can be seen
+  std::string unhooked;         // the first function without a hook, and why; empty: none
   bool has_own_malloc = false;  // in its executable, where no preloaded library sees it
   ClientFault client_fault = ClientFault::kNone;
   std::string reason;  // why there are no samples, for people; empty: there are some

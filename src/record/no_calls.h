@@ -16,6 +16,16 @@ inline constexpr char kNoCallsMeanwhile[] =
     "the program called no allocation function while it was recorded; record it for "
     "longer, or while it works";
 
+// Of one without a sample and without a call that was counted. `unhooked`: the first function
+// without a hook, and why; empty: none.
+inline std::string NoCallsWords(bool from_startup, const std::string& unhooked) {
+  if (!unhooked.empty())
+    return "the program called none of the functions that are hooked, and there is no "
+           "hook for " +
+           unhooked;
+  return from_startup ? kNoCallsSeen : kNoCallsMeanwhile;
+}
+
 // Of one whose calls may go to a malloc in its executable.
 inline std::string OwnMallocWords(const std::string& executable) {
   return executable +

@@ -35,7 +35,7 @@ std::string ReasonOf(const TargetProfile& profile) {
   if (profile.has_own_malloc)
     return OwnMallocWords(profile.process.executable);
   if (calls == 0)
-    return profile.from_startup ? kNoCallsSeen : kNoCallsMeanwhile;
+    return NoCallsWords(profile.from_startup, profile.unhooked);
   return profile.from_startup
              ? "none of its allocations was sampled; use a smaller --interval (1 records "
                "everything)"

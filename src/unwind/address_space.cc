@@ -247,6 +247,12 @@ void AddressSpace::Release() {
   late_.ForgetPlaces();
 }
 
+bool AddressSpace::IsReturnProbe(uint64_t address) const {
+  return std::ranges::any_of(code_, [address](const PlacedCode& code) {
+    return code.entry.start == address && code.entry.path == "[uprobes]";
+  });
+}
+
 std::optional<CodeLocation> AddressSpace::Find(uint64_t pc) const {
   auto after = std::upper_bound(
       code_.begin(), code_.end(), pc,

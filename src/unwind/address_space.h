@@ -67,6 +67,10 @@ class AddressSpace {
   // loaded. Only as often as RefreshPause allows.
   std::optional<CodeLocation> FindOrRefresh(uint64_t pc);
 
+  // True for where a return probe of the kernel (uretprobe) has functions return to: the
+  // begin of its own code, which it puts on the stack in place of the caller.
+  bool IsReturnProbe(uint64_t address) const;
+
   // What FindOrRefresh has not found. When code comes to lie where certainly none was,
   // replacements() grows.
   NotFound WhyNotFound(uint64_t pc);

@@ -113,6 +113,10 @@ Rule StackUnwinder::DeriveRule(const Cursor& cursor,
                                UnwoundStack* result) {
   const std::optional<CodeLocation> location =
       address_space_->FindOrRefresh(cursor.key - 1);
+  if (!location && address_space_->IsReturnProbe(cursor.key)) {
+    result->stop = StopReason::kReturnProbe;
+    return Rule{};
+  }
   if (!location) {
     const NotFound why = address_space_->WhyNotFound(cursor.key - 1);
     if (why != NotFound::kCertainlyNoCode)

@@ -32,7 +32,8 @@ enum class StopReason : uint8_t {
   kNoUnwindInfo,   // code without usable unwind information
   kBadStack,       // the rules lead out of the stack
   kTooDeep,
-  kUnmapped,  // an address that is no code, as far as is known
+  kUnmapped,     // an address that is no code, as far as is known
+  kReturnProbe,  // the kernel has put its own code there in place of the caller
 };
 
 struct UnwoundStack {

@@ -97,6 +97,11 @@ class ProbesTest(unittest.TestCase):
         self.assertEqual(probes.hits()["malloc"], 20)
         self.assertRegex(recording.text, f"cannot record all of process {probed.pid}: no hook for malloc of .*libc.so.6: a kernel "
                          "probe, or a debugger's breakpoint, is in its first instructions")
+        recording = self.record(probed)
+        probed.tell("mallocs 10")
+        recording.end()
+        self.assertRegex(recording.text, "nothing recorded: the program called none of the functions that are hooked, and there "
+                         "is no hook for malloc of .*: a kernel probe")
         probes.close()
         self.assertEqual(changed_code_bytes(probed.pid), 0)
         self.assertEqual(probed.quit(), 21)
@@ -112,6 +117,18 @@ class ProbesTest(unittest.TestCase):
             self.assertEqual(probed.memory("malloc", 1, 4), changed)
             memory.seek(probed.places["malloc"][1] + 4)
             memory.write(probed.file("malloc", 1, 4))
+        self.assertEqual(probed.quit(), 21)
+
+    def test_return_probes_hide_callers_and_are_named(self):
+        probed = self.probed()
+        recording = Recording(self.engine, probed, self.directory, ["-i", "1"])
+        probes = Probes(probed, is_return=True, places={"malloc": 0})
+        probed.tell("mallocs 300")
+        probes.close()
+        self.assertEqual(recording.end(), 300)
+        self.assertRegex(recording.text, r"! \d+ stacks end early, at \[return probe\]: the kernel hides the callers of "
+                         "functions with a return probe")
+        self.assertNotIn("no way was found", recording.text)
         self.assertEqual(probed.quit(), 21)
 
     @unittest.skipUnless(GDB, "gdb is not installed")

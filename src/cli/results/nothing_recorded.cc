@@ -121,7 +121,8 @@ std::string ReasonForNothing(const TraceRecording& recording,
     if (!reason.empty())
       return reason;
   }
-  return targets[0]->profile().from_startup ? kNoCallsSeen : kNoCallsMeanwhile;
+  const TargetProfile& first = targets[0]->profile();
+  return NoCallsWords(first.from_startup, first.unhooked);
 }
 
 }  // namespace heapprofd

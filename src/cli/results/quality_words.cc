@@ -125,6 +125,11 @@ void AddCutStacks(const Quality& quality, std::vector<std::string>* warnings) {
         CountedExactly(quality.late_stacks, " stack ends", " stacks end") +
         " early: the program had ended before the code there was looked at; leave the "
         "profiler some processor time");
+  if (quality.hidden_stacks > 0)
+    warnings->push_back(
+        CountedExactly(quality.hidden_stacks, " stack ends", " stacks end") +
+        " early, at [return probe]: the kernel hides the callers of functions with a "
+        "return probe (uretprobe of bpftrace, perf probe); probe their entries instead");
   if (quality.gone_files > 0)
     warnings->push_back(
         CountedExactly(quality.gone_files, " mapped file was", " mapped files were") +

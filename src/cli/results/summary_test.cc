@@ -326,6 +326,11 @@ TEST(QualityWarningsTest, EveryLossIsToldWithItsRemedy) {
        },
        "50 stacks end early: the program had ended before the code there was looked at",
        "leave the profiler some processor time"},
+      {[](TestProfile& t) { t.profile().quality.hidden_stacks = 50; },
+       "50 stacks end early, at [return probe]: the kernel hides the callers of "
+       "functions "
+       "with a return probe",
+       "probe their entries instead"},
       {[](TestProfile& t) { t.profile().quality.gone_files = 1; },
        "1 mapped file was gone, or could not be opened, when first looked at: stacks "
        "through code of theirs may end early or lack names",

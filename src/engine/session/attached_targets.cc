@@ -155,11 +155,13 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
       std::unique_ptr<SharedMemory> memory,
       SharedMemory::Adopt(attached->TakeEngineFile(), std::move(client_file), ring_size));
   // A forked child that was born with the hooks has counted from its start.
+  const std::vector<std::string>& unhooked = attached->report().unpatched;
   const Target::Origin origin{.pid = pid,
                               .thread = attached->opened_view(),
                               .process = pidfd.get(),
                               .from_startup = from_startup || attached->counts_already(),
-                              .is_attached = true};
+                              .is_attached = true,
+                              .unhooked = unhooked.empty() ? "" : unhooked.front()};
   HPD_TRY_ASSIGN(
       std::unique_ptr<Target> target,
       Target::CreateWith(std::move(memory), origin, AttachedConfig(context_->config()),
@@ -167,7 +169,7 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
   context_->programs().Recorded(pid, MonotonicNs());
   LiveTarget& live = context_->targets().Add(std::move(target), std::move(pidfd));
   live.was_attached = true;
-  for (const std::string& unpatched : attached->report().unpatched)
+  for (const std::string& unpatched : unhooked)
     context_->problems().Note("cannot record all of process " + std::to_string(pid) +
                               ": no hook for " + unpatched +
                               "; start it under heap_profile -- PROGRAM to record all");

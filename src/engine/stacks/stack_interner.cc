@@ -73,18 +73,22 @@ CallsiteId StackInterner::ExtendKnown(CallsiteId outer,
 FrameId StackInterner::FrameOf(uint64_t key) {
   if (const FrameId* known = frames_.Find(key))
     return *known;
-  const uint64_t pc = key - 1;
-  const std::optional<CodeLocation> location = parts_.code->FindOrRefresh(pc);
-  parts_.look_at_code();
-  if (!location)
-    ++parts_.profile->quality.unmapped_frames;
-  const FrameId frame =
-      location ? parts_.interner->InternFrame(location->mapping, location->rel_pc)
-               : parts_.interner->InternFrame(kNoId, pc);
+  const FrameId frame = parts_.code->IsReturnProbe(key)
+                            ? parts_.interner->InternNamedFrame("[return probe]")
+                            : CodeFrameOf(key - 1);
   if (frames_.size() >= kMaxFrameCache)
     frames_.Clear();
   frames_.Insert(key, frame);
   return frame;
+}
+
+FrameId StackInterner::CodeFrameOf(uint64_t pc) {
+  const std::optional<CodeLocation> location = parts_.code->FindOrRefresh(pc);
+  parts_.look_at_code();
+  if (location)
+    return parts_.interner->InternFrame(location->mapping, location->rel_pc);
+  ++parts_.profile->quality.unmapped_frames;
+  return parts_.interner->InternFrame(kNoId, pc);
 }
 
 void StackInterner::ForgetCode() {

@@ -63,6 +63,7 @@ class StackInterner {
                          uint64_t outer_hash,
                          std::span<const uint64_t> keys);
   FrameId FrameOf(uint64_t key);
+  FrameId CodeFrameOf(uint64_t pc);
   void ForgetStacks();
 
   Parts parts_;

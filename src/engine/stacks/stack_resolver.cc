@@ -75,6 +75,8 @@ CallsiteId StackResolver::UnwindCopy(const SampleParts& sample, bool is_settled)
     return stacks_.InternInside(sample.record.outer_hash, keys);
   if (unwound.stop == StopReason::kTruncatedCopy || unwound.stop == StopReason::kTooDeep)
     ++quality.truncated_stacks;
+  else if (unwound.stop == StopReason::kReturnProbe)
+    ++quality.hidden_stacks;
   else if (unwound.stop != StopReason::kComplete)
     ++quality.unwind_errors;
   if (unwound.stop == StopReason::kUnmapped && code_->is_gone())

@@ -24,6 +24,7 @@ TargetProfile NewProfile(const Target::Origin& origin) {
   profile.process.pid = origin.pid;
   profile.process.start_ns = MonotonicNs();
   profile.from_startup = origin.from_startup;
+  profile.unhooked = origin.unhooked;
   return profile;
 }
 

@@ -36,10 +36,11 @@ class Target {
  public:
   struct Origin {
     pid_t pid;
-    pid_t thread;              // of it, that lives: the process is read by way of it
-    int process;               // a pidfd of it, which was there before
-    bool from_startup = true;  // recorded from its first allocation on
-    bool is_attached = false;  // its client was not preloaded
+    pid_t thread;               // of it, that lives: the process is read by way of it
+    int process;                // a pidfd of it, which was there before
+    bool from_startup = true;   // recorded from its first allocation on
+    bool is_attached = false;   // its client was not preloaded
+    std::string unhooked = "";  // see TargetProfile
   };
 
   // Reads the process's maps: the process waits in its handshake meanwhile. All of it is
