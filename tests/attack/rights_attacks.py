@@ -7,7 +7,7 @@ import signal
 import struct
 import subprocess
 
-from attack_tools import ALICE, ROOT, Figure, attack, folder_of, patience, start_as
+from attack_tools import ALICE, ROOT, Figure, attack, comes_true, folder_of, patience, start_as
 from profile_run import HEAP_PROFILE
 from service_run import wait_for
 from service_under_attack import Recorder, Service
@@ -67,7 +67,7 @@ class Starter:
         """What the starts have printed."""
         self.process.stdin.write(b"go\n")
         self.process.stdin.close()
-        wait_for(lambda: "over" in self._lines() or self.process.poll() is not None, "the starts come to an end")
+        comes_true(lambda: "over" in self._lines() or self.process.poll() is not None, patience(200))
         lines = self._lines()
         self.process.wait()
         assert "over" in lines, lines[-3:]
