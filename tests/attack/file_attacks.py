@@ -94,7 +94,6 @@ def exchange_for_ever(places, victim, tell):
     """What root names is by turns a folder of mallory's, a link to root's and a folder with a link to root's file."""
     libc = ctypes.CDLL(None)
     for place in places:
-        os.mkdir(place)
         os.symlink(victim, place + ".link")
         os.mkdir(place + ".folder")
         for name in ("wake", "lock", "socket", "raw-trace", "report.html", "out"):
@@ -118,16 +117,17 @@ def root_at(place, round_number):
     return kinds[round_number % len(kinds)]
 
 
-@attack("moved-places", "A3", 300)
+@attack("moved-places", "", 300)
 def moved_places(is_quick):
     """Places that root is led to (--directory, HEAPPROFD_DIRECTORY, -o, TMPDIR, HOME) are exchanged with links meanwhile."""
-    starts = 25 if is_quick else 1000
+    starts = 50 if is_quick else 1000
     victim = folder_of(ROOT)
     with open(f"{victim}/passwd", "w") as file:
         file.write("root")
     before = snapshot(victim)
     hostile = folder_of(MALLORY)
     place = f"{hostile}/x"
+    os.mkdir(place)  # root's own, of an earlier start: mallory can rename it all the same
     child = Child(MALLORY, lambda tell: exchange_for_ever([place], victim, tell))
     assert child.next(10) == "begun"
     ended = 0
@@ -148,7 +148,7 @@ def moved_places(is_quick):
             Figure("commands of root that have come to their end", ended, "", floor=starts // 2)]
 
 
-@attack("foreign-home", "A4", 60)
+@attack("foreign-home", "", 60)
 def foreign_home(_):
     """Links in mallory's home, which root's commands have as HOME, lead what libdebuginfod writes to root's folders."""
     victim = folder_of(ROOT)

@@ -11,7 +11,7 @@ import urllib.parse
 from attack_tools import ALICE, MALLORY, Child, Figure, attack, folder_of, patience, start_as
 from profile_run import HEAP_PROFILE
 
-PAGE_LIMIT_S = 1.5  # a browser that finds the kernel's queue full tries again after a second
+PAGE_LIMIT_S = 0.6  # a browser that finds the kernel's queue full tries again after a second
 FLOODERS = 4
 
 
@@ -55,7 +55,7 @@ def try_for(url):
                 return patience(PAGE_LIMIT_S), closed
 
 
-@attack("view-flood", "A8", 120)
+@attack("view-flood", "", 120)
 def view_flood(is_quick):
     """Mallory, without the token, connects to alice's page as fast as possible, closing at once and keeping many open."""
     folder = folder_of(ALICE)
