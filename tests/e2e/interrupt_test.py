@@ -4,12 +4,10 @@ import contextlib
 import os
 import pty
 import select
-import shutil
 import signal
 import subprocess
 import tempfile
 import termios
-import threading
 import time
 import unittest
 
@@ -115,50 +113,6 @@ class Interrupt(unittest.TestCase):
                 _, stderr = process.communicate("\n", timeout=DEADLINE_S)  # the program ends now
                 self.assertRegex(stderr, r"patient \(pid \d+\) runs on unprofiled")
                 self.assertIn("raw-trace", os.listdir(directory))
-
-    @staticmethod
-    def calls_after_the_fork(log):
-        """(name, how many of that name there were until this one) of each system call."""
-        counts, calls, has_forked = {}, [], False
-        with open(log) as file:
-            for line in file:
-                name = line.partition("(")[0]
-                if not name.isidentifier():
-                    continue
-                counts[name] = counts.get(name, 0) + 1
-                has_forked = has_forked or (name in ("clone", "clone3") and "CLONE_VM" not in line)
-                if has_forked:
-                    calls.append((name, counts[name]))
-        return calls
-
-    def traced(self, directory, script, *options):
-        """Exit code and messages of a recorder whose system calls are traced; the script's input stays open, and empty."""
-        command = ["strace", "-qq", "-o", os.path.join(directory, "log"), *options, HEAP_PROFILE, "--no-report", "-o",
-                   tempfile.mkdtemp(dir=directory), "--", "/bin/sh", "-c", script]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as tool:
-            impatience = threading.Timer(DEADLINE_S, tool.kill)
-            impatience.start()
-            stderr = tool.stderr.read()  # the program has it, too: until both have ended
-            tool.wait()
-            self.assertTrue(impatience.is_alive(), stderr)
-            impatience.cancel()
-        return tool.returncode, stderr
-
-    @unittest.skipUnless(shutil.which("strace"), "no strace here")
-    def test_no_moment_loses_a_signal(self):
-        """The recorder gets SIGINT at one of its system calls between the fork and its end; each run at another one."""
-        with tempfile.TemporaryDirectory() as directory:
-            self.assertEqual(self.traced(directory, ":")[0], 0)
-            calls = self.calls_after_the_fork(os.path.join(directory, "log"))
-            self.assertGreater(len(calls), 40)
-            for name, when in calls[:14]:  # the program waits for ever unless it gets the signal
-                with self.subTest(name, when=when):
-                    code, stderr = self.traced(directory, "read line", "-e", f"inject={name}:signal=INT:when={when}")
-                    self.assertEqual(code, 128 + signal.SIGINT, stderr)
-            for name, when in calls[14::len(calls) // 12]:  # the program ends by itself
-                with self.subTest(name, when=when):
-                    code, stderr = self.traced(directory, ":", "-e", f"inject={name}:signal=INT:when={when}")
-                    self.assertIn(code, (0, 1, 128 + signal.SIGINT, -signal.SIGINT), stderr)
 
     def test_a_dump_that_is_asked_for_too_early_is_no_end(self):
         def ask():

@@ -45,9 +45,10 @@ class StatsJsonTest : public testing::Test {
     SteeringSignals signals;
     LiveView view(nullptr);
     StatusLine status_line(/*is_wanted=*/false);
-    const Launched launched = Launch(
-        {HPD_TEST_PROGRAMS "/exits", "return"}, preload.value(), signals.original_mask(),
-        [&](pid_t pid) { return recording_->sessions()[0]->EnvironmentFor(pid); });
+    const Launched launched =
+        Launch({HPD_TEST_PROGRAMS "/exits", "return"}, preload.value(),
+               {.mask = signals.original_mask()},
+               [&](pid_t pid) { return recording_->sessions()[0]->EnvironmentFor(pid); });
     ASSERT_GT(launched.pid, 0) << launched.error.message;
     EXPECT_EQ(
         ProgramRun(recording_.get(), &view, &status_line, &signals).Run(launched.pid), 7);
