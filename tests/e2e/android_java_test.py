@@ -491,7 +491,7 @@ class Page(OnDevice):
             blocks = re.findall(r"^```\n(.*?)^```", file.read(), re.DOTALL | re.MULTILINE)
         trace = self.write("recorded", run([program("exits"), "return"], ["-i", "1"]).trace_bytes)
         os.mkdir(self.path("dir"))
-        self.write("mapping.txt", b"")
+        self.write("mapping.txt", b"com.example.App -> a:\n")
         commands = "".join(blocks).splitlines()
         self.assertGreater(len(commands), 10)
         for command in commands:

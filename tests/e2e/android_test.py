@@ -88,7 +88,7 @@ class Android(unittest.TestCase):
         return text_format.Parse(text, config_pb2.TraceConfig())
 
     def test_the_sequence_of_commands(self):
-        process = self.start("-n", "com.example.app", "-d", "10", FAKE_ENDS="1")
+        process = self.start("-n", "com.example.app", "-d", "10", "--no-report", FAKE_ENDS="1")
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, errors)
         pid = process.pid
@@ -180,7 +180,7 @@ class Android(unittest.TestCase):
             shutil.rmtree(self.out)
 
     def test_ctrl_c_stops_the_device(self):
-        process = self.start("-n", "a")
+        process = self.start("-n", "a", "--no-report")
         log = os.path.join(self.home.name, "log")
         wait_for(lambda: os.path.exists(log) and "/proc/4711" in pathlib.Path(log).read_text(), "perfetto is not watched")
         process.send_signal(signal.SIGINT)
@@ -191,7 +191,7 @@ class Android(unittest.TestCase):
 
     def test_the_device_is_asked_once_a_second(self):
         begin = time.monotonic()
-        process = self.start("-n", "a", FAKE_ENDS="4")
+        process = self.start("-n", "a", "--no-report", FAKE_ENDS="4")
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 0, errors)
         self.assertGreaterEqual(time.monotonic() - begin, 4)

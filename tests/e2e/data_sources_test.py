@@ -8,8 +8,9 @@ import unittest
 import config_pb2
 from profile_run import HEAP_PROFILE
 from service_run import Recording, wait_for
-from service_test import NOBODY, ServiceTest
+from service_test import ServiceTest
 
+NOBODY = 65534
 HEAPS = """
 data_sources { config { name: "android.heapprofd" heapprofd_config {
   sampling_interval_bytes: 1 process_cmdline: "patient" } } }

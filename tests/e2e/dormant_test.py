@@ -11,7 +11,9 @@ import unittest
 from profile_run import HEAP_PROFILE, program, script
 from running_process import MAY_ATTACH
 from service_run import HEAPPROFD, PRELOAD, wait_for
-from service_test import NOBODY, ROUND, ServiceTest
+from service_test import ROUND, ServiceTest
+
+NOBODY = 65534
 
 
 class Finding(ServiceTest):

@@ -42,7 +42,7 @@ Status DeviceTrace::Start(const std::string& config, const std::string& name) {
   path_ = path;
   is_recording_ = true;
   if (!greeting_.empty())
-    Print(stderr, "%s\n", greeting_.c_str());
+    PrintLines(stderr, greeting_ + "\n");
   return {};
 }
 
