@@ -8,7 +8,7 @@ import sys
 NEEDED = {"libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
 EXPORTED = set("""
 malloc calloc realloc reallocarray free posix_memalign aligned_alloc memalign valloc pvalloc malloc_usable_size
-free_sized free_aligned_sized dlopen dlmopen dlclose heapprofd_recorder_v2
+free_sized free_aligned_sized dlopen dlmopen dlclose mlockall heapprofd_recorder_v2
 mallocx rallocx xallocx sallocx dallocx sdallocx nallocx
 execl execle execlp execv execve execvp execvpe posix_spawn posix_spawnp
 prctl syscall

@@ -126,7 +126,8 @@ Status RuntimeDirectory::CheckContents(bool was_open) const {
        !error && it != end; it.increment(error)) {
     const std::string name = "/" + it->path().filename().string();
     // Programs make the wake page from drafts that are called wake.TID.
-    if (!must_be_empty && (name == kSocketName || name.starts_with(kWakeName)))
+    if (!must_be_empty &&
+        (name == kLockName || name == kSocketName || name.starts_with(kWakeName)))
       continue;
     return Status(StatusCode::kInvalidArgument,
                   "cannot use " + path_ + ": it has files already, such as " +

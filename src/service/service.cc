@@ -84,6 +84,7 @@ void Service::ServeMeanwhile() {
 void Service::AdmitCommand(Visitor visitor) {
   if (const std::string why = WhyNotServed(visitor); !why.empty())
     return Refuse(visitor, why);
+  has_served_ = true;
   commands_.Admit(std::move(visitor));
 }
 

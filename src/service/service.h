@@ -65,8 +65,8 @@ class Service : private Host {
   // Nothing runs or is being finished, and nobody is connected.
   bool is_idle() const;
 
-  // Recordings that were ever started.
-  size_t started() const { return recordings_.started(); }
+  // True if a command has ever been served, whether it began a recording or not.
+  bool has_served() const { return has_served_; }
 
  private:
   // Host:
@@ -90,6 +90,7 @@ class Service : private Host {
   ConnectedCommands commands_;
   HostedRecordings recordings_;
   Finishers finishers_;
+  bool has_served_ = false;
   bool is_stopping_ = false;
 };
 

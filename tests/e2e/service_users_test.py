@@ -276,7 +276,7 @@ class RootWithoutRights(ServiceTest):
         def check(become):
             with tempfile.TemporaryDirectory() as own:
                 self.check_out(self.run_as([*become, "sh", "-c", OWN_SERVICE], "-n", "patient", "-i", "1", "-o", self.out,
-                                           HEAPPROFD_DIRECTORY=own, LOG=os.path.join(own, "log"), LIBRARY=PRELOAD,
+                                           HEAPPROFD_DIRECTORY=os.path.join(own, "service"), LOG=os.path.join(own, "log"), LIBRARY=PRELOAD,
                                            PATIENT=program("patient")))
 
         self.for_each(check)

@@ -264,16 +264,24 @@ class Attaching(Situation):
 
     def test_functions_that_somebody_else_has_changed_are_left_so(self):
         with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target, Engine() as engine:
-            recording = engine.tool("-p", str(target.pid), "-o", self.path("out"), stderr=subprocess.PIPE, text=True)
-            while "Profiling active" not in (line := recording.stderr.readline()):
-                self.assertTrue(line)
             with open(f"/proc/{target.pid}/maps") as maps:
                 base, library = next((int(line.split("-")[0], 16), line.split()[5]) for line in maps if "/libc.so.6" in line)
             symbols = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True).stdout
             address = base + int(re.search(r"^(\w+) . valloc@", symbols, re.MULTILINE)[1], 16)
-            with open(f"/proc/{target.pid}/mem", "r+b", 0) as memory:  # nobody calls it
+
+            def code():
                 memory.seek(address)
-                memory.write(b"\xcc")
+                return memory.read(16)
+
+            with open(f"/proc/{target.pid}/mem", "r+b", 0) as memory:  # nobody calls it
+                before = code()
+                recording = engine.tool("-p", str(target.pid), "-o", self.path("out"), stderr=subprocess.PIPE, text=True)
+                while "Profiling active" not in (line := recording.stderr.readline()):
+                    self.assertTrue(line)
+                changed = next(i for i, (old, new) in enumerate(zip(before, code())) if old != new)
+                self.assertGreater(changed, 0)  # the first byte is never ours
+                memory.seek(address + changed)
+                memory.write(b"\x0f\x1f\x44\0\0")  # a no-operation over the jump: no breakpoint
             recording.send_signal(signal.SIGINT)
             _, errors = recording.communicate(timeout=60)
         self.assertIn(f"1 functions of process {target.pid} were changed by somebody else meanwhile and were left so", errors)

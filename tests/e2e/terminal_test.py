@@ -71,7 +71,7 @@ class TerminalTest(unittest.TestCase):
         folded = os.path.join(self.directory.name, "folded")
         name = "f\x1b]pwn\x07\x1b[31mE\u009b2J\u202egnp"
         with open(folded, "w") as file:
-            file.write("main;plain 5\n" * 200 + f"main;{name} 5\n")  # its beginning says what it is
+            file.write("main;plain 5\n" * 400 + f"main;{name} 5\n")  # its beginning says what it is
         commands = [["export", "--format", kind, folded] for kind in ("csv", "folded", "speedscope")]
         commands += [["query", option, folded, "select name, 'a\nforged' from stack_profile_frame"] for option in ("--csv", "--json")]
         commands += [["query", folded, "select name, 'a\nforged' from stack_profile_frame"], ["show", folded], ["stats", folded],

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 #include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <array>

@@ -21,7 +21,7 @@ namespace heapprofd {
 namespace {
 
 constexpr uint64_t kFinishNs = 20'000'000'000;  // when we are told to end
-constexpr uint64_t kFirstNs = 10'000'000'000;   // for the first recording to come
+constexpr uint64_t kFirstNs = 10'000'000'000;   // for the first command to come
 constexpr int kLookIfIdleMs = 100;
 
 class RecordingService {
@@ -110,7 +110,7 @@ int RunService(std::unique_ptr<RuntimeDirectory> directory,
   const uint64_t patience_end_ns = MonotonicNs() + kFirstNs;
   const auto is_over = [&run, patience_end_ns] {
     return run.service().is_idle() &&
-           (run.service().started() > 0 || MonotonicNs() > patience_end_ns);
+           (run.service().has_served() || MonotonicNs() > patience_end_ns);
   };
   while (!run.is_told_to_stop() && !(exit_when_idle && is_over()))
     run.Turn(exit_when_idle ? kLookIfIdleMs : -1);

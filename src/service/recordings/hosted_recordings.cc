@@ -41,7 +41,6 @@ Status HostedRecordings::CheckUnique(const RecordingConfig& config) const {
 
 void HostedRecordings::Add(std::unique_ptr<HostedRecording> hosted) {
   hosted_.push_back(std::move(hosted));
-  ++started_;
 }
 
 std::vector<Session*> HostedRecordings::sessions() const {

@@ -30,9 +30,6 @@ class HostedRecordings {
 
   size_t size() const { return hosted_.size(); }
 
-  // That were ever added.
-  size_t started() const { return started_; }
-
   // In the order of their recordings' begin.
   std::vector<Session*> sessions() const;
 
@@ -67,7 +64,6 @@ class HostedRecordings {
 
  private:
   std::vector<std::unique_ptr<HostedRecording>> hosted_;
-  size_t started_ = 0;
   size_t turns_ = 0;
 };
 
