@@ -30,6 +30,7 @@ ImportedTrace MadeTrace(uint32_t callsites, uint32_t most) {
     dump.first_allocation = static_cast<uint32_t>(trace.allocations.size.size());
     dump.allocation_count = below(most + 1);
     for (uint32_t row = 0; row < dump.allocation_count; ++row) {
+      trace.allocations.dump.push_back(i);
       trace.allocations.callsite.push_back(below(callsites));
       trace.allocations.size.push_back(int64_t{below(5)} - 2);  // that they cancel
       trace.allocations.count.push_back(int64_t{below(3)} - 1);

@@ -82,7 +82,8 @@ class OwnRecorder:
         self._log = f"{directory}/log"
         with open(self._log, "wb") as log:
             self._process = start_as(ALICE, [HEAP_PROFILE, "-o", f"{directory}/out", *options], stdin=subprocess.DEVNULL,
-                                     stdout=log, stderr=log, env={"PATH": os.environ["PATH"], "HEAPPROFD_DIRECTORY": directory})
+                                     stdout=log, stderr=log,
+                                     env={"PATH": os.environ["PATH"], "HEAPPROFD_DIRECTORY": f"{directory}/service"})
         wait_for(lambda: "Profiling active" in self.text() or self._process.poll() is not None, "her recording begins")
         assert self._process.poll() is None, self.text()
 
