@@ -4,6 +4,7 @@ import glob
 import itertools
 import os
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -19,7 +20,9 @@ STEPS = ("+400d", "-400d", "+0")
 class ClockSteps(ServiceTest):
     def setUp(self):
         super().setUp()
-        self.offset = os.path.join(self.place.directory, "offset")
+        self.files = tempfile.TemporaryDirectory()
+        self.addCleanup(self.files.cleanup)
+        self.offset = os.path.join(self.files.name, "offset")
         self.step("+0")
         # Of the recorder and of the service; of a program, where a test says so.
         self.fake = {"FAKETIME_TIMESTAMP_FILE": self.offset, "FAKETIME_NO_CACHE": "1", "DONT_FAKE_MONOTONIC": "1",

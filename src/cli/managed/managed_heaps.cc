@@ -140,7 +140,7 @@ Status ManagedHeaps::AddOne(Heap* heap, const FilePlace& trace, NativeSide* nati
   } else {
     Print(stderr, "%s: %s\n", process.c_str(), held.status().message().c_str());
   }
-  Print(stderr, "\n%s", FormatResidentTable(figures).c_str());
+  PrintLines(stderr, "\n" + FormatResidentTable(figures));
   return {};
 }
 

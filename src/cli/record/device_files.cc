@@ -37,7 +37,7 @@ bool RunConverter(const DeviceFiles& files, const std::vector<std::string>& argu
     return false;
   const Result<CommandResult> result = running.value().Await({});
   if (is_retold && result.ok() && !result.value().output.empty())
-    Print(stderr, "%s\n", files.directory.Told(result.value().output).c_str());
+    PrintLines(stderr, files.directory.Told(result.value().output) + "\n");
   return result.ok() && result.value().exit_code == 0;
 }
 
