@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/stack.h"
+#include "walk/rule_writer.h"
 #include "walk/test_rules.h"
 
 namespace heapprofd {
@@ -51,8 +52,8 @@ class StackMemoTest : public testing::Test {
 
   void SetUp() override {
     for (uint64_t code = 0; code < kFunctions; ++code)
-      rules_->Insert(kMemoCode + code, RuleOf(code));
-    rules_->Insert(kEndKey, {.kind = RuleKind::kEnd});
+      writer_.Insert(kMemoCode + code, RuleOf(code));
+    writer_.Insert(kEndKey, {.kind = RuleKind::kEnd});
     Restart();
   }
 
@@ -143,6 +144,7 @@ class StackMemoTest : public testing::Test {
   std::vector<uint64_t> words_ = std::vector<uint64_t>(kWords);
   std::vector<Frame> frames_;
   std::unique_ptr<RuleTable> rules_ = std::make_unique<RuleTable>();
+  RuleWriter writer_{rules_.get()};
   std::unique_ptr<StackMemo> memo_ = std::make_unique<StackMemo>();
   std::unique_ptr<StackMemo> fresh_ = std::make_unique<StackMemo>();
 };
@@ -192,12 +194,12 @@ TEST_F(StackMemoTest, TheMemoryOfAnotherThreadOrOfOlderRulesIsNotUsed) {
   for (uint64_t i = 0; i < 20; ++i)
     Call(i % kFunctions, 0);
   ExpectAgreement();
-  rules_->Insert(kMemoCode, {.kind = RuleKind::kStop});
+  writer_.Insert(kMemoCode, {.kind = RuleKind::kStop});
   WalkResult result;
   memo_->PrepareFor(&threads[0], 2);
   Walk(*memo_, &result);
   EXPECT_EQ(result.end, WalkEnd::kCut);
-  rules_->Insert(kMemoCode, RuleOf(0));
+  writer_.Insert(kMemoCode, RuleOf(0));
   memo_->PrepareFor(&threads[1], 2);
   ExpectAgreement();
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rt/syscall.h"
+#include "walk/rule_writer.h"
 #include "walk/test_rules.h"
 
 namespace heapprofd {
@@ -27,10 +28,10 @@ class WalkTest : public testing::Test {
     words_.assign(frames * frame_words, 0);
     for (size_t n = 0; n < frames; ++n) {
       words_[(n + 1) * frame_words - 1] = kCode + n + 1;
-      rules_->Insert(kCode + n,
+      writer_.Insert(kCode + n,
                      TestRule(RuleKind::kSp, static_cast<int32_t>(frame_words * 8)));
     }
-    rules_->Insert(kCode + frames, {.kind = RuleKind::kEnd});
+    writer_.Insert(kCode + frames, {.kind = RuleKind::kEnd});
   }
 
   uint64_t AddressOf(size_t word) const {
@@ -60,6 +61,7 @@ class WalkTest : public testing::Test {
   std::vector<uint64_t> keys_;
   std::unique_ptr<StackMemo> memo_ = std::make_unique<StackMemo>();
   std::unique_ptr<RuleTable> rules_ = std::make_unique<RuleTable>();
+  RuleWriter writer_{rules_.get()};
 };
 
 TEST_F(WalkTest, AWalkListsEveryFrameUpToTheOutermost) {
@@ -74,8 +76,8 @@ TEST_F(WalkTest, AWalkListsEveryFrameUpToTheOutermost) {
 
 TEST_F(WalkTest, AFrameWithoutARuleIsTheLastOfTheListAndWhereTheEngineGoesOn) {
   Build(5, 4);
-  rules_->Clear();
-  rules_->Insert(kCode, TestRule(RuleKind::kSp, 32));
+  writer_.Clear();
+  writer_.Insert(kCode, TestRule(RuleKind::kSp, 32));
   const WalkResult result = Walk();
   EXPECT_EQ(result.end, WalkEnd::kNoRule);
   EXPECT_EQ(keys_, (std::vector<uint64_t>{kCode, kCode + 1}));
@@ -85,19 +87,19 @@ TEST_F(WalkTest, AFrameWithoutARuleIsTheLastOfTheListAndWhereTheEngineGoesOn) {
 
 TEST_F(WalkTest, AKeyThatIsNoCodeEndsTheWalkAndIsNoFrame) {
   Build(5, 4);
-  rules_->Insert(kCode + 2, {.kind = RuleKind::kNoCode});
+  writer_.Insert(kCode + 2, {.kind = RuleKind::kNoCode});
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(Walk().end, WalkEnd::kCut);
     EXPECT_EQ(keys_, (std::vector<uint64_t>{kCode, kCode + 1}));
   }
-  rules_->Insert(kCode + 2, TestRule(RuleKind::kSp, 32));
+  writer_.Insert(kCode + 2, TestRule(RuleKind::kSp, 32));
   EXPECT_EQ(Walk().end, WalkEnd::kComplete);
   EXPECT_EQ(keys_.size(), 6u);
 }
 
 TEST_F(WalkTest, AnInnermostKeyThatIsNoCodeAsksTheEngine) {
   Build(5, 4);
-  rules_->Insert(kCode, {.kind = RuleKind::kNoCode});
+  writer_.Insert(kCode, {.kind = RuleKind::kNoCode});
   const WalkResult result = Walk();
   EXPECT_EQ(result.end, WalkEnd::kNoRule);
   EXPECT_EQ(result.stopped.key, kCode);
@@ -105,7 +107,7 @@ TEST_F(WalkTest, AnInnermostKeyThatIsNoCodeAsksTheEngine) {
 
 TEST_F(WalkTest, ACutEndsTheWalkWithoutAskingTheEngine) {
   Build(5, 4);
-  rules_->Insert(kCode + 2, {.kind = RuleKind::kStop});
+  writer_.Insert(kCode + 2, {.kind = RuleKind::kStop});
   EXPECT_EQ(Walk().end, WalkEnd::kCut);
   EXPECT_EQ(keys_.size(), 3u);
 }
@@ -126,10 +128,10 @@ TEST_F(WalkTest, AStackOfExactlyTheMostFramesIsComplete) {
 
 TEST_F(WalkTest, ARuleThatLeadsOutOfTheStackIsBadMemory) {
   Build(3, 4);
-  rules_->Insert(kCode + 3, TestRule(RuleKind::kSp, 32));
+  writer_.Insert(kCode + 3, TestRule(RuleKind::kSp, 32));
   EXPECT_EQ(Walk().end, WalkEnd::kBadMemory);
   EXPECT_EQ(keys_.size(), 4u);
-  rules_->Insert(kCode + 1, kFramePointerRule);
+  writer_.Insert(kCode + 1, kFramePointerRule);
   EXPECT_EQ(Walk().end, WalkEnd::kBadMemory);  // bp is 0
   EXPECT_EQ(keys_.size(), 2u);
 }
@@ -138,18 +140,18 @@ TEST_F(WalkTest, EqualStacksHaveEqualHashesAndOthersDoNot) {
   Build(100, 2);
   std::set<uint64_t> hashes;
   for (size_t n = 0; n <= 100; ++n) {
-    rules_->Insert(kCode + n, {.kind = RuleKind::kEnd});
+    writer_.Insert(kCode + n, {.kind = RuleKind::kEnd});
     const uint64_t hash = Walk().hash;
     EXPECT_NE(hash, 0u);
     EXPECT_EQ(Walk().hash, hash);
     EXPECT_TRUE(hashes.insert(hash).second) << n;
-    rules_->Insert(kCode + n, TestRule(RuleKind::kSp, 16));
+    writer_.Insert(kCode + n, TestRule(RuleKind::kSp, 16));
   }
 }
 
 TEST_F(WalkTest, ASignalFrameLeadsFromAnotherStackBackToTheThreadsOwn) {
   Build(3, 4);
-  rules_->Insert(kCode + 0x1000, {.kind = RuleKind::kSignal});
+  writer_.Insert(kCode + 0x1000, {.kind = RuleKind::kSignal});
   std::vector<uint64_t> alternate(80, 0);
   alternate[kUcontextPc / 8] = kCode;  // interrupted: its key is one higher
   alternate[kUcontextSp / 8] = AddressOf(4);

@@ -94,7 +94,7 @@ class PreloadWalkTest : public PreloadSession {
       const Rule rule = RuleFor(cursor.key);
       EXPECT_TRUE(IsEncodable(rule)) << std::hex << cursor.key;
       if (cursor.key != unlearnt)
-        engine_->rules.Insert(cursor.key, rule);
+        rules_->Insert(cursor.key, rule);
       result = Step(rule, cursor, stack);
     }
     EXPECT_EQ(result, StepResult::kEnd);

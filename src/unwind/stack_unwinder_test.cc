@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "walk/rule_table.h"
+#include "walk/rule_writer.h"
 
 #define HPD_TEST_NOINLINE __attribute__((noinline, noclone))
 
@@ -270,8 +270,9 @@ TEST_F(StackUnwinderTest, TheLearntRulesWalkTheSameStackWithoutTheUnwinder) {
   const UnwoundStack learnt =
       unwinder_.Unwind(snapshot.Copy(), kMaxKeys, UnwindMode::kCached);
   const auto table = std::make_unique<RuleTable>();
+  RuleWriter writer(table.get());
   for (const auto& [key, rule] : learnt.rules)
-    table->Insert(key, rule);
+    writer.Insert(key, rule);
 
   std::vector<uint64_t> keys;
   Cursor cursor = snapshot.cursor;

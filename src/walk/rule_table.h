@@ -1,5 +1,5 @@
-// The shared table key -> rule: written by one engine thread, read by every thread of the
-// target.
+// The shared table key -> rule: written by one engine thread (walk/rule_writer.h), read by
+// every thread of the target.
 //
 // One 64-bit word per entry, {tag: 38 bits | rule: 26 bits}, so a reader sees an entry
 // wholly or not at all, without a lock. A bucket is one cache line of 8 entries; the
@@ -12,6 +12,7 @@
 // tags hold all bits of the key that only more buckets would make unnecessary.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -21,6 +22,7 @@ namespace heapprofd {
 
 inline constexpr unsigned kMinRuleBucketBits = 10;
 inline constexpr unsigned kMaxRuleBucketBits = 13;
+inline constexpr uint32_t kMaxRuleDoublings = kMaxRuleBucketBits - kMinRuleBucketBits;
 inline constexpr unsigned kRuleBuckets = 1u << kMaxRuleBucketBits;
 inline constexpr unsigned kRulesPerBucket = 8;
 inline constexpr uint64_t kMaxKey = uint64_t{1} << kAddressBits;
@@ -50,32 +52,9 @@ class RuleTable {
     __builtin_prefetch(&buckets_[place % kRuleBuckets]);
   }
 
-  // Engine thread only. When there are as many buckets as can be, a full one loses the
-  // entry that the new key falls on: the client then asks again.
-  void Insert(uint64_t key, Rule rule) {
-    if (key == 0 || key >= kMaxKey || rule.kind == RuleKind::kUnknown)
-      return;
-    const uint64_t word = TagOf(key) | EncodeRule(rule);
-    while (!Put(buckets_[IndexOf(key)], word)) {
-      if (bucket_bits() == kMaxRuleBucketBits) {
-        buckets_[IndexOf(key)].entries[(key >> 4) % kRulesPerBucket].store(
-            word, std::memory_order_release);
-        return;
-      }
-      Grow();
-    }
-  }
-
-  // Engine thread only. Readers see entries vanish one by one, which is safe: they then
-  // ask.
-  void Clear() {
-    for (Bucket& bucket : buckets_) {
-      for (std::atomic<uint64_t>& entry : bucket.entries)
-        entry.store(0, std::memory_order_relaxed);
-    }
-  }
-
  private:
+  friend class RuleWriter;
+
   static constexpr uint64_t kRuleMask = (uint64_t{1} << kRuleBits) - 1;
   // Lower key bits than this follow from the tag and the bucket's index, whatever the
   // number of buckets.
@@ -92,58 +71,17 @@ class RuleTable {
     return key ^ key >> kMaxRuleBucketBits ^ key >> (2 * kMaxRuleBucketBits);
   }
 
+  // Bounded, whatever stands in the shared memory.
   unsigned bucket_bits() const {
-    return kMinRuleBucketBits + doublings_.load(std::memory_order_relaxed);
+    return kMinRuleBucketBits +
+           std::min(doublings_.load(std::memory_order_relaxed), kMaxRuleDoublings);
   }
 
-  uint64_t IndexOf(uint64_t key) const {
-    return Fold(key) & ((uint64_t{1} << bucket_bits()) - 1);
+  static uint64_t IndexOf(uint64_t key, unsigned bucket_bits) {
+    return Fold(key) & ((uint64_t{1} << bucket_bits) - 1);
   }
 
-  // Key of an entry, from its tag and the index of a bucket that it may be in.
-  static uint64_t KeyOf(uint64_t word, uint64_t index) {
-    const uint64_t high = word >> kRuleBits << kTagShift;
-    return high | ((index ^ Fold(high)) & ((uint64_t{1} << kTagShift) - 1));
-  }
-
-  // False: the bucket is full.
-  static bool Put(Bucket& bucket, uint64_t word) {
-    for (std::atomic<uint64_t>& entry : bucket.entries) {
-      const uint64_t old = entry.load(std::memory_order_relaxed);
-      if (old == 0 || ((old ^ word) & ~kRuleMask) == 0) {
-        entry.store(word, std::memory_order_release);
-        return true;
-      }
-    }
-    return false;
-  }
-
-  // Every bucket gives the entries whose next index bit is set to a new bucket. First
-  // there, then here, so that a reader rarely misses one.
-  void Grow() {
-    const uint64_t count = uint64_t{1} << bucket_bits();
-    for (uint64_t index = 0; index < count; ++index) {
-      for (const std::atomic<uint64_t>& entry : buckets_[index].entries) {
-        const uint64_t word = entry.load(std::memory_order_relaxed);
-        if (word != 0 && (Fold(KeyOf(word, index)) & count) != 0)
-          Put(buckets_[index + count], word);
-      }
-    }
-    doublings_.fetch_add(1, std::memory_order_release);
-    for (uint64_t index = 0; index < count; ++index)
-      RemoveMoved(buckets_[index], index, count);
-  }
-
-  static void RemoveMoved(Bucket& bucket, uint64_t index, uint64_t index_bit) {
-    unsigned kept = 0;
-    for (const std::atomic<uint64_t>& entry : bucket.entries) {
-      const uint64_t word = entry.load(std::memory_order_relaxed);
-      if (word != 0 && (Fold(KeyOf(word, index)) & index_bit) == 0)
-        bucket.entries[kept++].store(word, std::memory_order_release);
-    }
-    for (; kept < kRulesPerBucket; ++kept)
-      bucket.entries[kept].store(0, std::memory_order_release);
-  }
+  uint64_t IndexOf(uint64_t key) const { return IndexOf(key, bucket_bits()); }
 
   alignas(64) std::atomic<uint32_t> doublings_;  // of the buckets in use
   Bucket buckets_[kRuleBuckets];

@@ -65,8 +65,8 @@ TEST_F(PreloadSessionTest, ByTheRulesOfItsFramesTheProgramWalksItsStackItself) {
   const std::optional<TestSample> first = TakeSample(said.block);
   ASSERT_TRUE(first.has_value());
   for (const uint64_t key : {first->from.key, said.keys[0], said.keys[1]})
-    engine_->rules.Insert(key, kFramePointerRule);
-  engine_->rules.Insert(said.keys[2], {.kind = RuleKind::kEnd});
+    rules_->Insert(key, kFramePointerRule);
+  rules_->Insert(said.keys[2], {.kind = RuleKind::kEnd});
   const std::optional<TestSample> second = TakeSample(Allocate().block);
   ASSERT_TRUE(second.has_value());
   EXPECT_EQ(second->record.flags, 0);

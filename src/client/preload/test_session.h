@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "client/test_welcome.h"
+#include "walk/rule_writer.h"
 #include "wire/handshake.h"
 #include "wire/records.h"
 #include "wire/ring_reader.h"
@@ -96,6 +97,7 @@ class PreloadSession : public testing::Test {
     ASSERT_EQ(ftruncate(files_[1], kRingOffset + kTestRingSize), 0);
     engine_ =
         static_cast<EngineBlock*>(MapAt(nullptr, sizeof(EngineBlock), files_[0], 0));
+    rules_.emplace(&engine_->rules);
     engine_->control.active = 1;
     engine_->control.interval = 1;  // every allocation
     engine_->control.max_stack_copy = uint32_t{64} << 10;
@@ -201,6 +203,7 @@ class PreloadSession : public testing::Test {
   int listener_ = -1;
   std::array<int, 2> files_{};
   EngineBlock* engine_ = nullptr;
+  std::optional<RuleWriter> rules_;
   ClientBlock* client_ = nullptr;
   std::optional<RingReader> reader_;
   pid_t pid_ = 0;

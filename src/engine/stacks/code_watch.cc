@@ -6,7 +6,7 @@ namespace heapprofd {
 
 std::optional<uint32_t> CodeWatch::LookAtUnloading() {
   const uint32_t epoch = client_->ring.modules_epoch.load(std::memory_order_acquire);
-  if (epoch == control_->rules_epoch.load(std::memory_order_relaxed))
+  if (epoch == confirmed_)
     return std::nullopt;  // looked at with an earlier one
   if (is_late_ && !code_->MayRefresh())
     return std::nullopt;
@@ -18,6 +18,7 @@ std::optional<uint32_t> CodeWatch::LookAtUnloading() {
 }
 
 void CodeWatch::Confirm(uint32_t epoch) {
+  confirmed_ = epoch;
   control_->rules_epoch.store(epoch, std::memory_order_release);
 }
 

@@ -43,6 +43,7 @@ class CodeWatch {
   const ClientBlock* client_;
   SessionControl* control_;
   AddressSpace* code_;
+  uint32_t confirmed_ = 0;  // the epoch that was published last
   uint64_t replacements_seen_ = 0;
   uint64_t removals_seen_ = 0;
   bool is_late_ = false;

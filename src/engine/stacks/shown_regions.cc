@@ -17,14 +17,14 @@ void ShownRegions::Show() {
   const auto& regions = code_->writable_regions();
   const size_t count = std::min(regions.size(), kMaxStackRegions);
   const size_t first = regions.size() - count;
-  shown_->version.fetch_add(1, std::memory_order_acq_rel);
+  shown_->version.exchange(++version_, std::memory_order_acq_rel);
   for (size_t i = 0; i < count; ++i) {
     StackRegions::Region& region = shown_->regions[i];
     region.low.store(regions[first + i].start, std::memory_order_relaxed);
     region.high.store(regions[first + i].end, std::memory_order_relaxed);
   }
   shown_->count.store(static_cast<uint32_t>(count), std::memory_order_relaxed);
-  shown_->version.fetch_add(1, std::memory_order_release);
+  shown_->version.store(++version_, std::memory_order_release);
 }
 
 }  // namespace heapprofd

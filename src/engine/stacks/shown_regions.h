@@ -31,6 +31,7 @@ class ShownRegions {
   AddressSpace* code_;
   const TscClock* clock_;
   uint64_t shown_ns_ = 0;  // when; 0: never yet
+  uint32_t version_ = 0;   // as it was published last
 };
 
 }  // namespace heapprofd

@@ -27,8 +27,12 @@ CallsiteId StackInterner::InternInside(uint64_t outer_hash,
     return Extend(*previous, keys);
   // The record that brought the outer frames was lost: have every stack sent anew.
   ++parts_.profile->quality.unknown_stacks;
-  parts_.control->known_stacks_epoch.fetch_add(1, std::memory_order_release);
+  AskForAllStacks();
   return Named("[stack lost]");
+}
+
+void StackInterner::AskForAllStacks() {
+  parts_.control->known_stacks_epoch.store(++stacks_epoch_, std::memory_order_release);
 }
 
 CallsiteId StackInterner::Named(const std::string& name) {
@@ -96,7 +100,7 @@ void StackInterner::ForgetCode() {
 void StackInterner::ForgetStacks() {
   stacks_.Forget(parts_.reader->position(),
                  parts_.reader->position() + parts_.reader->pending_bytes());
-  parts_.control->known_stacks_epoch.fetch_add(1, std::memory_order_release);
+  AskForAllStacks();
 }
 
 }  // namespace heapprofd

@@ -58,6 +58,7 @@ class StackInterner {
   size_t bytes() const { return stacks_.bytes() + frames_.bytes(); }
 
  private:
+  void AskForAllStacks();
   CallsiteId Extend(CallsiteId outer, std::span<const uint64_t> keys);
   CallsiteId ExtendKnown(CallsiteId outer,
                          uint64_t outer_hash,
@@ -70,6 +71,7 @@ class StackInterner {
   std::vector<uint64_t> prefix_hashes_;  // of ExtendKnown, to keep its memory
   FlatMap<FrameId> frames_;              // by key
   uint64_t forgotten_codes_ = 0;         // how often ForgetCode was called
+  uint32_t stacks_epoch_ = 0;            // as it was published last
 };
 
 }  // namespace heapprofd

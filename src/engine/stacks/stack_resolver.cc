@@ -36,7 +36,8 @@ StackResolver::StackResolver(const Parts& parts)
                .code = parts.code,
                .reader = parts.reader,
                .control = &parts.memory->engine().control,
-               .look_at_code = [this] { ForgetReplacedCode(); }}) {}
+               .look_at_code = [this] { ForgetReplacedCode(); }}),
+      rules_(&parts.memory->engine().rules) {}
 
 CallsiteId StackResolver::StackOf(const SampleParts& sample, bool is_settled) {
   Quality& quality = profile_->quality;
@@ -89,9 +90,8 @@ UnwoundStack StackResolver::UnwindAndLearn(const SampleParts& sample) {
       CopyOf(sample), kMaxFrames - std::min(sample.keys.size(), kMaxFrames - 1),
       UnwindMode::kCached);
   ForgetReplacedCode();  // before the new rules are published
-  RuleTable& rules = memory_->engine().rules;
   for (const auto& [key, rule] : unwound.rules)
-    rules.Insert(key, rule);
+    rules_.Insert(key, rule);
   const uint64_t spent_us = (MonotonicNs() - begin) / 1000;
   Quality& quality = profile_->quality;
   quality.unwind_time_us += spent_us;
@@ -139,7 +139,7 @@ void StackResolver::ForgetReplacedCode() {
 // Code was unloaded or a rule proved wrong: addresses may mean something else from now
 // on.
 void StackResolver::ForgetCode() {
-  memory_->engine().rules.Clear();
+  rules_.Clear();
   unwinder_.ForgetRules();
   stacks_.ForgetCode();
 }

@@ -20,6 +20,7 @@
 #include "profile/model.h"
 #include "unwind/address_space.h"
 #include "unwind/stack_unwinder.h"
+#include "walk/rule_writer.h"
 #include "wire/ring_reader.h"
 
 namespace heapprofd {
@@ -94,6 +95,7 @@ class StackResolver {
   CodeWatch watch_;
   ShownRegions regions_;
   StackInterner stacks_;
+  RuleWriter rules_;
   uint64_t copies_ = 0;  // of stacks that were sent
 };
 

@@ -126,7 +126,6 @@ TEST_F(StackResolverTest, AfterAnUnloadingAllIsDerivedAnew) {
   const std::vector<uint64_t> keys = {reinterpret_cast<uint64_t>(place) + 16};
   const CallsiteId before = Resolve(keys);
   const uint32_t epoch = StacksEpoch();
-  memory_->engine().rules.Insert(keys[0], Rule{});
   munmap(place, kPageSize);
   memory_->client().ring.modules_epoch.store(1);
   resolver_.OnModulesChanged();

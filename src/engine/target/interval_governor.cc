@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "wire/records.h"
-
 namespace heapprofd {
 
 void IntervalGovernor::Look(uint64_t pending_bytes) {
@@ -14,12 +12,7 @@ void IntervalGovernor::Look(uint64_t pending_bytes) {
   const uint64_t now = clock_->last_ns();
   if (!is_pressed || now - changed_ns_ < kPauseNs)
     return;
-  std::atomic<uint64_t>& interval = memory_->engine().control.interval;
-  if (interval.load() < memory_->engine().heap_rules.max_interval)
-    interval.store(std::min(interval.load() * 2, kMaxInterval));
-  std::atomic<uint32_t>& shift = memory_->engine().heap_rules.interval_shift;
-  if (shift.load() < kMaxIntervalShift)
-    shift.fetch_add(1);
+  published_->DoubleIntervals();
   changed_ns_ = now;
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "engine/session_config.h"
+#include "engine/target/published_config.h"
 #include "engine/target/shared_memory.h"
 #include "engine/tsc_clock.h"
 
@@ -14,12 +15,14 @@ namespace heapprofd {
 
 class IntervalGovernor {
  public:
-  // `memory` and `clock` outlive it.
+  // All but `config` outlive it.
   IntervalGovernor(const SessionConfig& config,
+                   PublishedConfig* published,
                    SharedMemory* memory,
                    const TscClock* clock)
       : drops_(config.when_full == WhenFull::kDrop),
         threshold_bytes_(config.adaptive_threshold_bytes),
+        published_(published),
         memory_(memory),
         clock_(clock) {}
 
@@ -33,6 +36,7 @@ class IntervalGovernor {
 
   bool drops_;                // records that do not fit
   uint64_t threshold_bytes_;  // of the ring, that are to be free
+  PublishedConfig* published_;
   SharedMemory* memory_;
   const TscClock* clock_;
   uint64_t lost_seen_ = 0;

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 
 #include "base/clock.h"
-#include "engine/target/published_config.h"
 
 namespace heapprofd {
 namespace {
@@ -16,8 +16,9 @@ class IntervalGovernorTest : public testing::Test {
  protected:
   void Create() {
     memory_ = SharedMemory::Create(kRingSize).value();
-    PublishConfig(config_, &memory_->engine());
-    governor_ = std::make_unique<IntervalGovernor>(config_, memory_.get(), &clock_);
+    published_.emplace(config_, &memory_->engine());
+    governor_ =
+        std::make_unique<IntervalGovernor>(config_, &*published_, memory_.get(), &clock_);
     clock_.Update();
   }
 
@@ -30,6 +31,7 @@ class IntervalGovernorTest : public testing::Test {
   SessionConfig config_;
   TscClock clock_;
   std::unique_ptr<SharedMemory> memory_;
+  std::optional<PublishedConfig> published_;
   std::unique_ptr<IntervalGovernor> governor_;
 };
 
@@ -71,6 +73,19 @@ TEST_F(IntervalGovernorTest, AThresholdIsOfTheFreeBytes) {
   EXPECT_EQ(interval(), config_.interval_bytes);
   governor_->Look(UINT64_MAX);  // more than there is: the ring's word
   EXPECT_EQ(interval(), 2 * config_.interval_bytes);
+}
+
+// The block may be mapped by a target that writes there.
+TEST_F(IntervalGovernorTest, WhatStandsInTheSharedMemoryIsNotReadBack) {
+  config_.adaptive_threshold_bytes = 4096;
+  Create();
+  memory_->engine().control.interval.store(0);
+  memory_->engine().heap_rules.interval_shift.store(UINT32_MAX - 1);
+  memory_->engine().heap_rules.max_interval = 0;
+  governor_->Look(kRingSize);
+  EXPECT_EQ(published_->interval(), 2 * config_.interval_bytes);
+  EXPECT_EQ(interval(), 2 * config_.interval_bytes);
+  EXPECT_EQ(shift(), 1u);
 }
 
 TEST_F(IntervalGovernorTest, TheIntervalHasALimit) {

@@ -37,12 +37,6 @@ class RecordHandlerTest : public testing::Test {
     clock_.Update();
   }
 
-  static std::unique_ptr<SharedMemory> NewMemory() {
-    std::unique_ptr<SharedMemory> memory = SharedMemory::Create(64 * 1024).value();
-    PublishConfig(SessionConfig(), &memory->engine());
-    return memory;
-  }
-
   bool Handle(RecordType type, std::span<const std::byte> payload) {
     return handler_.Handle({.type = type, .payload = payload});
   }
@@ -75,8 +69,9 @@ class RecordHandlerTest : public testing::Test {
   TargetAccount account_{getuid(),
                          {.profile = &profile_, .requests = &requests_, .code = &code_}};
   FollowedChildren children_{/*is_wanted=*/false, &profile_.forked};
-  std::unique_ptr<SharedMemory> memory_ = NewMemory();
-  TargetHeaps heaps_{memory_.get()};
+  std::unique_ptr<SharedMemory> memory_ = SharedMemory::Create(64 * 1024).value();
+  PublishedConfig published_{SessionConfig(), &memory_->engine()};
+  TargetHeaps heaps_{memory_.get(), &published_};
   RingDrain ring_{memory_.get(), getpid(), &clock_};
   StackResolver stacks_{{.profile = &profile_,
                          .memory = memory_.get(),

@@ -14,7 +14,8 @@ class TargetAccountTest : public testing::Test {
       : code_(getpid(), &modules_, &profile_.mappings),
         requests_(&profile_),
         memory_(SharedMemory::Create(64 * 1024).value()),
-        heaps_(memory_.get()),
+        published_(SessionConfig(), &memory_->engine()),
+        heaps_(memory_.get(), &published_),
         ring_(memory_.get(), getpid(), &clock_),
         stacks_({.profile = &profile_,
                  .memory = memory_.get(),
@@ -37,6 +38,7 @@ class TargetAccountTest : public testing::Test {
   AddressSpace code_;
   ProgramRequests requests_;
   std::unique_ptr<SharedMemory> memory_;
+  PublishedConfig published_;
   TargetHeaps heaps_;
   RingDrain ring_;
   StackResolver stacks_;

@@ -13,12 +13,6 @@ constexpr uint64_t kStartNs = 1000;
 
 class TargetDumperTest : public testing::Test {
  protected:
-  static std::unique_ptr<SharedMemory> NewMemory() {
-    std::unique_ptr<SharedMemory> memory = SharedMemory::Create(64 * 1024).value();
-    PublishConfig(SessionConfig(), &memory->engine());
-    return memory;
-  }
-
   static TargetProfile NewProfile() {
     TargetProfile profile;
     profile.process.start_ns = kStartNs;
@@ -31,8 +25,9 @@ class TargetDumperTest : public testing::Test {
   ModuleCache modules_;
   TscClock clock_;
   AddressSpace code_{getpid(), &modules_, &profile_.mappings};
-  std::unique_ptr<SharedMemory> memory_ = NewMemory();
-  TargetHeaps heaps_{memory_.get()};
+  std::unique_ptr<SharedMemory> memory_ = SharedMemory::Create(64 * 1024).value();
+  PublishedConfig published_{SessionConfig(), &memory_->engine()};
+  TargetHeaps heaps_{memory_.get(), &published_};
   RingDrain drain_{memory_.get(), getpid(), &clock_};
   FollowedChildren children_{/*is_wanted=*/true, &profile_.forked};
   TargetDumper dumper_{{.profile = &profile_,

@@ -12,13 +12,13 @@ constexpr size_t kMaxListedBlocks = 1'000'000;  // of a process
 
 }  // namespace
 
-TargetHeaps::TargetHeaps(SharedMemory* memory)
+TargetHeaps::TargetHeaps(SharedMemory* memory, const PublishedConfig* published)
     : memory_(memory),
-      malloc_interval_(HeapIntervalByName(memory->engine().heap_rules, kMallocHeapName)) {
-}
+      published_(published),
+      malloc_interval_(HeapIntervalByName(published->rules(), kMallocHeapName)) {}
 
 CustomHeap& TargetHeaps::Other(uint8_t heap_id) {
-  return others_.Get(heap_id, memory_->client(), memory_->engine().heap_rules);
+  return others_.Get(heap_id, memory_->client(), published_->rules());
 }
 
 void TargetHeaps::FreeInOther(const FreeRecord& record, const Freeing& freeing) {
@@ -43,14 +43,13 @@ size_t TargetHeaps::GrowthOfOther(uint8_t heap_id) {
 }
 
 std::vector<std::string> TargetHeaps::FindUnrecorded() {
-  return others_.FindPublished(memory_->client(), memory_->engine().heap_rules);
+  return others_.FindPublished(memory_->client(), published_->rules());
 }
 
 // A program can have heaps of its own and no hooks of malloc; that malloc's heap is empty
 // is worth saying only when there is nothing else.
 std::vector<HeapDump> TargetHeaps::Snapshot() const {
-  std::vector<HeapDump> dumps =
-      others_.Snapshot(memory_->client(), memory_->engine().heap_rules);
+  std::vector<HeapDump> dumps = others_.Snapshot(memory_->client(), published_->rules());
   HeapDump malloc_dump = DumpOfMalloc();
   if (malloc_interval_ != 0 && (malloc_dump.exact_alloc_calls > 0 || dumps.empty()))
     dumps.insert(dumps.begin(), std::move(malloc_dump));
@@ -89,7 +88,7 @@ HeapDump TargetHeaps::DumpOfMalloc() const {
   HeapDump dump = CountedMalloc();
   dump.heap_name = kMallocHeapName;
   dump.original_sampling_interval = malloc_interval_;
-  dump.sampling_interval = memory_->engine().control.interval.load();
+  dump.sampling_interval = published_->interval();
   malloc_.Snapshot(&dump);
   return dump;
 }

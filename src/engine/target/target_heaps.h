@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/target/heap_table.h"
+#include "engine/target/published_config.h"
 #include "engine/target/shared_memory.h"
 #include "profile/live_heap.h"
 #include "profile/model.h"
@@ -20,8 +21,8 @@ namespace heapprofd {
 
 class TargetHeaps {
  public:
-  // `memory` outlives it, and has the session's rules.
-  explicit TargetHeaps(SharedMemory* memory);
+  // Both outlive it.
+  TargetHeaps(SharedMemory* memory, const PublishedConfig* published);
 
   // False: no more callsites are to be added to this heap.
   bool MayAdd(uint8_t heap_id, CallsiteId callsite) {
@@ -87,6 +88,7 @@ class TargetHeaps {
   HeapDump DumpOfMalloc() const;
 
   SharedMemory* memory_;
+  const PublishedConfig* published_;
   uint64_t malloc_interval_;  // of the session; 0: malloc is not recorded
   LiveHeap malloc_;
   HeapTable others_;

@@ -12,12 +12,6 @@ namespace {
 
 class TargetHeapsTest : public testing::Test {
  protected:
-  static std::unique_ptr<SharedMemory> NewMemory() {
-    std::unique_ptr<SharedMemory> memory = SharedMemory::Create(64 * 1024).value();
-    PublishConfig(SessionConfig(), &memory->engine());
-    return memory;
-  }
-
   void NameHeap(uint8_t id, const char* name) {
     memcpy(memory_->client().heaps[id].name, name, strlen(name));
     memory_->client().heaps[id].is_set.store(1);
@@ -37,8 +31,9 @@ class TargetHeapsTest : public testing::Test {
             .reserved = 0};
   }
 
-  std::unique_ptr<SharedMemory> memory_ = NewMemory();
-  TargetHeaps heaps_{memory_.get()};
+  std::unique_ptr<SharedMemory> memory_ = SharedMemory::Create(64 * 1024).value();
+  PublishedConfig published_{SessionConfig(), &memory_->engine()};
+  TargetHeaps heaps_{memory_.get(), &published_};
 };
 
 TEST_F(TargetHeapsTest, HeapsAreApart) {

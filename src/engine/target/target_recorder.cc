@@ -9,28 +9,17 @@
 
 #include "base/clock.h"
 #include "engine/target/exact_totals.h"
-#include "engine/target/published_config.h"
 
 namespace heapprofd {
-namespace {
-
-// The heaps' rules are read by what comes after it.
-std::unique_ptr<SharedMemory> Configured(std::unique_ptr<SharedMemory> memory,
-                                         const SessionConfig& config) {
-  PublishConfig(config, &memory->engine());
-  return memory;
-}
-
-}  // namespace
-
 TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
                                const SessionConfig& config,
                                const Kept& kept,
                                bool knows_threads)
-    : memory_(Configured(std::move(memory), config)),
+    : memory_(std::move(memory)),
       account_(kept.account),
       looks_at_exit_(config.ask_allocator || config.idle_allocations),
-      heaps_(memory_.get()),
+      published_(config, &memory_->engine()),
+      heaps_(memory_.get(), &published_),
       ring_(memory_.get(), kept.profile->process.pid, kept.clock),
       stacks_({.profile = kept.profile,
                .memory = memory_.get(),
@@ -56,7 +45,7 @@ TargetRecorder::TargetRecorder(std::unique_ptr<SharedMemory> memory,
                 .requests = kept.requests,
                 .dumper = &dumper_},
                knows_threads),
-      governor_(config, memory_.get(), kept.clock),
+      governor_(config, &published_, memory_.get(), kept.clock),
       observer_(kept.profile->process.pid, memory_.get(), &kept.profile->memory) {
   account_->Begin({.heaps = &heaps_,
                    .stacks = &stacks_,

@@ -20,6 +20,7 @@
 #include "engine/target/interval_governor.h"
 #include "engine/target/memory_observer.h"
 #include "engine/target/program_requests.h"
+#include "engine/target/published_config.h"
 #include "engine/target/record_handler.h"
 #include "engine/target/ring_drain.h"
 #include "engine/target/shared_memory.h"
@@ -114,6 +115,7 @@ class TargetRecorder {
   std::unique_ptr<SharedMemory> memory_;
   TargetAccount* account_;
   bool looks_at_exit_;
+  PublishedConfig published_;
   TargetHeaps heaps_;
   RingDrain ring_;
   StackResolver stacks_;
