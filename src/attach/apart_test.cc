@@ -116,7 +116,7 @@ TEST(RunApartTest, AThreadThatDoesNotStopIsLetGoAndSignalsEndItsProgram) {
       waiter.pid(),
       [&] {
         TracedThread thread(waiter.pid());
-        ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
+        ASSERT_TRUE(thread.Seize());
         EXPECT_EQ(thread.WaitForStop(MonotonicNs() + 20'000'000),
                   TracedThread::Wait::kTimedOut);
         thread.Abandon();

@@ -30,7 +30,7 @@ AttachedProcess::AttachedProcess(RemoteProcess process, PlacedClient client)
     : process_(std::move(process)),
       seed_(client.seed),
       counts_already_(client.counts_already),
-      files_(std::move(client.files)),
+      memory_(std::move(client.memory)),
       hooks_(&process_, client.base, client.seed, PatchesOf(client.plan)) {
   report_.allocators = std::move(client.plan.allocators);
   report_.unpatched = std::move(client.plan.unpatched);

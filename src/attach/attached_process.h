@@ -17,10 +17,9 @@
 #include "attach/hooks.h"
 #include "attach/placement.h"
 #include "attach/remote_process.h"
-#include "attach/shared_files.h"
 #include "attach/thread/traced_thread.h"
-#include "base/scoped_fd.h"
 #include "base/status.h"
+#include "wire/memory_files.h"
 
 namespace heapprofd {
 
@@ -53,10 +52,8 @@ class AttachedProcess {
   // Not the same in any two sessions of processes.
   uint64_t seed() const { return seed_; }
 
-  // The session's two memory files (wire/shared_memory.h), still empty. Once each.
-  ScopedFd TakeEngineFile() { return std::move(files_.engine); }
-
-  ScopedFd TakeClientFile() { return std::move(files_.client); }
+  // The session's memory, which the process has mapped. Once.
+  std::unique_ptr<SharedMemory> TakeMemory() { return std::move(memory_); }
 
   // A forked child whose hooks have counted since it began.
   bool counts_already() const { return counts_already_; }
@@ -101,7 +98,7 @@ class AttachedProcess {
   RemoteProcess process_;
   uint64_t seed_;
   bool counts_already_;
-  SharedFiles files_;
+  std::unique_ptr<SharedMemory> memory_;
   Hooks hooks_;
   AttachReport report_;
 };

@@ -13,7 +13,6 @@
 #include "unwind/module.h"
 
 extern "C" const uint8_t hpd_stub[];
-extern "C" const uint8_t hpd_stub_wait[];
 extern "C" const uint8_t hpd_stub_parameters[];
 extern "C" const uint8_t hpd_stub_end[];
 
@@ -124,10 +123,6 @@ std::vector<uint8_t> MakeStub(const StubRequest& request, const ResumeRegisters&
   HPD_CHECK(hpd_stub_end - hpd_stub_parameters == sizeof(parameters));
   memcpy(stub.data() + (hpd_stub_parameters - hpd_stub), &parameters, sizeof(parameters));
   return stub;
-}
-
-uint64_t StubWaitOffset() {
-  return static_cast<uint64_t>(hpd_stub_wait - hpd_stub);
 }
 
 }  // namespace heapprofd

@@ -35,7 +35,4 @@ struct StubRequest {
 // The code for the cave: maps memory, waits, and goes on with `resume`.
 std::vector<uint8_t> MakeStub(const StubRequest& request, const ResumeRegisters& resume);
 
-// Of its first instruction behind the mapping, in bytes from its start.
-uint64_t StubWaitOffset();
-
 }  // namespace heapprofd

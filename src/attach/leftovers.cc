@@ -25,6 +25,9 @@ void Bound(AttachState* state) {
     if (record.length > kMaxPatchLength)
       record.length = 0;  // none
   }
+  state->gates_used = std::min<uint64_t>(state->gates_used, UINT32_MAX);
+  for (uint64_t& used : state->islands_used)
+    used = std::min<uint64_t>(used, kIslandSize);
 }
 
 bool ReadState(const RemoteProcess& process,

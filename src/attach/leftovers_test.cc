@@ -46,6 +46,8 @@ class Forger {
     state.request.children = ChildrenMode::kFollowed;
     state.result.engine_block = reinterpret_cast<uint64_t>(engine_);
     state.patch_count = 2;
+    state.gates_used = UINT64_MAX - 1;
+    state.islands_used[0] = UINT64_MAX - 1;
     Forge(&state.patches[0], victim_, kForgedTooLong);
     Forge(&state.patches[1], victim_ + kVictimSize / 2, kForgedLength);
     mprotect(image_, ClientHeader().code_size, PROT_READ | PROT_EXEC);
@@ -127,6 +129,8 @@ TEST(LeftoversTest, AnImageOfOursIsUsedAgain) {
   const Result<std::optional<LeftImage>> left = UndoLeftovers(process, process.Maps());
   ASSERT_TRUE(left.ok() && left.value()) << left.status().message();
   EXPECT_EQ(left.value()->state.request.seed, kParentsSeed);
+  EXPECT_LE(left.value()->state.gates_used, UINT32_MAX);
+  EXPECT_LE(left.value()->state.islands_used[0], kIslandSize);
   const Result<RemoteProcess> without = RemoteProcess::Open(other.pid());
   ASSERT_TRUE(without.ok()) << without.status().message();
   const auto none = UndoLeftovers(without.value(), without.value().Maps());

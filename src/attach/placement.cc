@@ -1,7 +1,5 @@
 #include "attach/placement.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -18,16 +16,13 @@
 #include "attach/leftovers.h"
 #include "attach/refusals.h"
 #include "attach/registers.h"
+#include "attach/setup_calls.h"
 #include "attach/setup_request.h"
 #include "rt/machine.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {
 namespace {
-
-Status CannotWriteMemory(pid_t pid) {
-  return CannotAttach(pid, "the memory mapped for the profiler cannot be written to");
-}
 
 class Placement {
  public:
@@ -50,8 +45,6 @@ class Placement {
   Status PrepareCode(CodeCave* cave);
   Status FillImage();
   Status RunSetupIn(TracedThread* thread);
-  Status SetupRefused() const;
-  Status OpenFiles(const SetupResult& result, pid_t holder);
   Status WriteGates() const;
 
   const RemoteProcess& process_;
@@ -64,11 +57,15 @@ class Placement {
 Status Placement::Place(const AttachOptions& options,
                         AllocatorFinder* finder,
                         TracedThread* held) {
+  const std::string seccomp =
+      StatusField(ReadProcFile(ProcPath(pid(), "status"), 16384), "Seccomp");
+  if (rt::kMayTscBeForbidden && atoi(seccomp.c_str()) == 1)  // NOLINT(cert-err34-c)
+    return CannotAttach(pid(),
+                        "it is under strict seccomp, which ends a process that "
+                        "reads the time stamp counter");
   maps_ = process_.Maps();
-  const SetupWishes wishes = {
-      .ring_size = options.ring_size,
-      .children = options.children,
-      .can_open_mappings = CanOpenMappings(process_.view(), maps_)};
+  const SetupWishes wishes = {.ring_size = options.ring_size,
+                              .children = options.children};
   std::optional<LeftImage> child =
       FindCountingChild(process_, maps_, options.recorded, options.ring_size);
   if (!child && options.only_counting_children)
@@ -127,12 +124,6 @@ Status Placement::ChoosePlace(const ProcessCode& code) {
 
 // Its image is a copy of the parent's, with hooks that count.
 Status Placement::PlaceInChild(const SetupWishes& wishes, LeftImage child) {
-  const std::string seccomp =
-      StatusField(ReadProcFile(ProcPath(pid(), "status"), 16384), "Seccomp");
-  if (rt::kMayTscBeForbidden && atoi(seccomp.c_str()) == 1)  // NOLINT(cert-err34-c)
-    return CannotAttach(pid(),
-                        "it is under strict seccomp, which ends a process that "
-                        "reads the time stamp counter");
   is_there_ = true;
   client_.counts_already = true;
   client_.base = child.base;
@@ -148,7 +139,6 @@ OurCode Placement::SetupCode() const {
   const uint64_t base = client_.base;
   return {.begin = base + header.setup,
           .end = base + header.setup_end,
-          .wait_begin = base + header.setup_wait,
           .stack_begin = base + header.setup_stack,
           .stack_end = base + header.setup_stack_end};
 }
@@ -175,6 +165,8 @@ Status Placement::PlaceImage(TracedThread* held) {
   const uint64_t started = MonotonicNs();
   TracedThread thread(0);
   if (held != nullptr) {
+    if (!held->CanRunOurCalls())
+      return SeizeError(pid(), EPERM);
     thread = *held;
   } else {
     HPD_TRY_ASSIGN(thread, BorrowThread(process_));
@@ -200,34 +192,16 @@ Status Placement::PlaceImage(TracedThread* held) {
   return status;
 }
 
-Status Placement::SetupRefused() const {
-  const SetupResult& result = client_.plan.state.result;
-  const bool is_memory = result.step == static_cast<uint32_t>(SetupStep::kMapFile) ||
-                         result.step == static_cast<uint32_t>(SetupStep::kMapIsland);
-  if (is_memory && (result.error == EAGAIN || result.error == ENOMEM))
-    return MemoryRefused(pid(), result.error,
-                         sizeof(EngineBlock) + kRingOffset + 2 * request_.ring_size);
-  return CannotAttach(pid(), "step " + std::to_string(result.step) +
-                                 " of its setup failed: " + strerror(result.error) +
-                                 "; check its limits on memory and open files");
-}
-
+// The files are made, sized and sealed here: the process gets them as they are to be.
 Status Placement::RunSetupIn(TracedThread* thread) {
-  const auto take_files = [this, thread](const SetupResult& result) -> Status {
-    HPD_TRY(OpenFiles(result, thread->tid()));
-    if (ftruncate(client_.files.engine.get(), sizeof(EngineBlock)) != 0 ||
-        ftruncate(client_.files.client.get(),
-                  static_cast<off_t>(kRingOffset + request_.ring_size)) != 0)
-      return Status::FromErrno("cannot size shared memory", errno);
-    return {};
-  };
+  HPD_TRY_ASSIGN(
+      client_.memory,
+      SharedMemory::Create(request_.ring_size, SharedMemory::EngineLock::kNotHeld));
   AttachState& state = client_.plan.state;
-  HPD_TRY_ASSIGN(state.result,
-                 RunSetup(process_, client_.base, SetupCode(), thread, take_files));
+  HPD_TRY(
+      RunSetup(process_, client_.base, *client_.memory, request_, &state.result, thread));
   state.settled = 1;
-  if (state.result.status != static_cast<uint32_t>(SetupStatus::kDone))
-    return SetupRefused();
-  return client_.files.engine.valid() ? Status() : OpenFiles(state.result, /*holder=*/0);
+  return {};
 }
 
 // Contents of the image and what the setup needs to know. The thread is stopped, and
@@ -248,16 +222,6 @@ Status Placement::FillImage() {
                                       state.result)
              ? Status()
              : failure;
-}
-
-// `holder`: the thread that has descriptors of them; 0: they are mapped.
-Status Placement::OpenFiles(const SetupResult& result, pid_t holder) {
-  client_.files = holder != 0 ? FilesOfDescriptors(holder, result)
-                              : MappedFiles(process_.view(), result);
-  if (!client_.files.engine.valid() || !client_.files.client.valid())
-    return Status::FromErrno(
-        "cannot open the memory shared with process " + std::to_string(pid()), errno);
-  return {};
 }
 
 // The records go last: whoever finds one relies on its gate.

@@ -8,14 +8,15 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 
 #include "attach/allocators.h"
 #include "attach/patch_plan.h"
 #include "attach/remote_process.h"
-#include "attach/shared_files.h"
 #include "attach/thread/traced_thread.h"
 #include "base/status.h"
 #include "wire/attached_client.h"
+#include "wire/memory_files.h"
 
 namespace heapprofd {
 
@@ -33,8 +34,7 @@ struct PlacedClient {
   uint64_t base = 0;  // of the image
   uint64_t seed = 0;  // not the same in any two sessions of processes
   PatchPlan plan;     // all of it is in the image, but no patch of it in place
-  // The session's two memory files (wire/shared_memory.h), still empty.
-  SharedFiles files;
+  std::unique_ptr<SharedMemory> memory;  // the session's, which the process has mapped
   // A forked child whose hooks have counted since it began: the patches are in place.
   bool counts_already = false;
   uint64_t stopped_ns = 0;  // one thread

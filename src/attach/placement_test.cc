@@ -32,7 +32,7 @@ TEST(PlacementTest, TheClientLiesThereAndNothingLeadsToIt) {
   const Result<PlacedClient> placed =
       PlaceClient(process, {.ring_size = 65536}, &finder, /*held=*/nullptr);
   ASSERT_TRUE(placed.ok()) << placed.status().message();
-  EXPECT_TRUE(placed.value().files.engine.valid() && placed.value().files.client.valid());
+  EXPECT_NE(placed.value().memory, nullptr);
   EXPECT_FALSE(placed.value().plan.patches.empty());
   EXPECT_FALSE(placed.value().counts_already);
   const std::vector<FoundImage> images = FindImages(process, process.Maps());
@@ -57,7 +57,7 @@ TEST(PlacementTest, AThreadThatIsHeldStaysSo) {
   const Result<RemoteProcess> process = RemoteProcess::Open(child.pid());
   ASSERT_TRUE(process.ok()) << process.status().message();
   TracedThread thread(child.pid());
-  ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
+  ASSERT_TRUE(thread.Seize());
   ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kHeldPatienceNs),
             TracedThread::Wait::kStopped);
   AllocatorFinder finder;

@@ -110,6 +110,10 @@ Status EndedAtStart(pid_t pid) {
   return CannotAttach(pid, "it ended before it had started");
 }
 
+Status CannotWriteMemory(pid_t pid) {
+  return CannotAttach(pid, "the memory mapped for the profiler cannot be written to");
+}
+
 Status CannotWriteCode(pid_t pid) {
   return CannotAttach(
       pid,

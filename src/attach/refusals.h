@@ -40,4 +40,7 @@ Status EndedAtStart(pid_t pid);
 // Code pages cannot be written to, although we are a tracer.
 Status CannotWriteCode(pid_t pid);
 
+// Memory that was mapped for the client's image cannot be written to.
+Status CannotWriteMemory(pid_t pid);
+
 }  // namespace heapprofd

@@ -6,7 +6,6 @@
 #include <iterator>
 #include <string>
 
-#include "attach/shared_files.h"
 #include "base/files/memory_limits.h"
 #include "base/random_seed.h"
 #include "rt/machine.h"
@@ -16,9 +15,8 @@
 namespace heapprofd {
 namespace {
 
-constexpr uint64_t kWaitForUsNs = 200'000'000;  // the setup waits for us at most
-constexpr uint64_t kHoldNs = 500'000'000;       // so does a thread in our code
-constexpr uint64_t kStaleSeconds = 3;           // then the client takes us for lost
+constexpr uint64_t kHoldNs = 500'000'000;  // a thread in our code waits for us at most
+constexpr uint64_t kStaleSeconds = 3;      // then the client takes us for lost
 
 // Time stamp counter ticks per second, measured once.
 uint64_t TicksPerSecond() {
@@ -55,11 +53,6 @@ namespace {
 void Fill(pid_t pid, const SetupWishes& wishes, SetupRequest* request) {
   request->ring_size = RingSizeFor(pid, wishes.ring_size);
   request->seed = RandomSeed();
-  request->wait_ticks =
-      wishes.can_open_mappings && MayGrowFiles(pid, kRingOffset + wishes.ring_size)
-          ? 0
-          : TicksPerSecond() / 1000 * (kWaitForUsNs / 1'000'000);
-  request->go = 0;
   request->hold_ticks = TicksPerSecond() / 1000 * (kHoldNs / 1'000'000);
   request->stale_ticks = TicksPerSecond() * kStaleSeconds;
   request->pid = static_cast<uint32_t>(InnerId(pid));

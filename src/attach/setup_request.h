@@ -20,7 +20,6 @@ uint64_t RingSizeFor(pid_t pid, uint64_t wanted);
 struct SetupWishes {
   uint64_t ring_size = 0;  // bytes, a power of two
   ChildrenMode children = ChildrenMode::kIgnored;
-  bool can_open_mappings = false;  // CanOpenMappings
 };
 
 // All but what a stopped thread of it tells (main_thread). `islands`: addresses of those

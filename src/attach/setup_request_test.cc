@@ -1,17 +1,14 @@
 #include "attach/setup_request.h"
 
 #include <gtest/gtest.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
 #include <optional>
-
-#include "attach/thread/test_process.h"
 
 namespace heapprofd {
 namespace {
 
-constexpr SetupWishes kWishes{
-    .ring_size = 65536, .children = ChildrenMode::kFollowed, .can_open_mappings = true};
+constexpr SetupWishes kWishes{.ring_size = 65536, .children = ChildrenMode::kFollowed};
 
 class SetupRequestTest : public testing::Test {
  protected:
@@ -47,35 +44,16 @@ TEST_F(SetupRequestTest, TheStackEndsWhereLibcSaysOrWillSayOrTheKernelBegan) {
   EXPECT_GT(without.stack_end, reinterpret_cast<uint64_t>(__builtin_frame_address(0)));
 }
 
-TEST_F(SetupRequestTest, TheSetupWaitsForUsWhereItsFilesCannotBeOpenedAfterwards) {
-  SetupWishes wishes = kWishes;
-  EXPECT_EQ(MakeSetupRequest(*self_, wishes, LibcAddresses(), {}).wait_ticks, 0u);
-  wishes.can_open_mappings = false;
-  EXPECT_GT(MakeSetupRequest(*self_, wishes, LibcAddresses(), {}).wait_ticks, 0u);
-}
-
-TEST_F(SetupRequestTest, TheSetupWaitsForUsWhereItMayNotGrowFilesItself) {
-  const TestProcess limited;
-  const rlimit small{.rlim_cur = 4096, .rlim_max = 4096};
-  ASSERT_EQ(prlimit(limited.pid(), RLIMIT_FSIZE, &small, nullptr), 0);
-  const Result<RemoteProcess> process = RemoteProcess::Open(limited.pid());
-  ASSERT_TRUE(process.ok()) << process.status().message();
-  EXPECT_GT(MakeSetupRequest(process.value(), kWishes, LibcAddresses(), {}).wait_ticks,
-            0u);
-}
-
 TEST_F(SetupRequestTest, AForkedChildKeepsWhatItsParentKnewAndMapsNoIslands) {
   SetupRequest parents{};
   parents.seed = 1;
   parents.stack_end = 2;
   parents.tid_offset = 3;
-  parents.go = 1;
   parents.islands[0] = 4;
   const SetupRequest request = MakeChildRequest(*self_, kWishes, parents);
   EXPECT_EQ(request.stack_end, parents.stack_end);
   EXPECT_EQ(request.tid_offset, parents.tid_offset);
   EXPECT_EQ(request.keeps_counting, 1);
-  EXPECT_EQ(request.go, 0u);
   EXPECT_EQ(request.islands[0], 0u);
   EXPECT_NE(request.seed, parents.seed);
   EXPECT_EQ(request.pid, static_cast<uint32_t>(getpid()));

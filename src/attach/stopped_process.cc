@@ -44,7 +44,7 @@ Status StoppedProcess::StopNewThreads(const RemoteProcess& process,
     if (seen_.contains(tid))
       continue;
     TracedThread thread(tid);
-    if (thread.Seize(/*is_filtered=*/false))
+    if (thread.Seize())
       threads_.push_back(thread);
     else if (errno != ESRCH && !IsDead(pid_, tid))
       return SeizeError(pid_, errno);

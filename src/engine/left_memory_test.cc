@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "engine/target/shared_memory.h"
+#include "wire/memory_files.h"
 
 namespace heapprofd {
 namespace {

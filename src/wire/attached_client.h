@@ -14,8 +14,12 @@
 // that was killed has left.
 #pragma once
 
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "rt/resume_registers.h"
 
@@ -82,7 +86,7 @@ inline constexpr size_t kMaxKeptLength = 16;   // bytes, of one instruction
 inline constexpr size_t kMaxIslands = kMaxAllocators;
 inline constexpr size_t kIslandSize = 4096;  // bytes
 
-inline constexpr uint64_t kAttachMagic = 0x3631686361747461;  // "attach16"
+inline constexpr uint64_t kAttachMagic = 0x3731686361747461;  // "attach17"
 
 // At the start of the image. All fields are offsets from the start, or sizes, in bytes.
 struct AttachHeader {
@@ -98,7 +102,6 @@ struct AttachHeader {
                          // switches the hooks on, the second one is kHasOwnFiles
   uint32_t setup_stack;  // what the thread has for a stack meanwhile
   uint32_t setup_stack_end;  // 16-byte aligned
-  uint32_t setup_wait;       // from here to setup_end the thread can be put back
   uint32_t hooks[kMaxAllocators][kHookCount];
 };
 
@@ -126,7 +129,6 @@ static_assert(sizeof(PatchRecord) == 80);
 enum class SetupStatus : uint32_t {
   kIdle = 0,
   kRunning = 1,
-  kFilesReady = 2,  // the descriptors wait for the engine to take them and size the files
   kDone = 3,
   kFailed = 4,  // `error` says why; nothing is left behind
 };
@@ -134,11 +136,10 @@ enum class SetupStatus : uint32_t {
 enum class SetupStep : uint32_t {
   kNone = 0,
   kWipeOnFork = 1,
-  kCreateFile = 2,
+  kMakeSockets = 2,  // over which the engine sends the two memory files
   kMapFile = 3,
   kMapIsland = 4,
-  kSizeFile = 5,
-  kWait = 6,  // the engine did not take the descriptors in time
+  kReceiveFiles = 5,
 };
 
 // What becomes of the children that the process forks.
@@ -158,8 +159,6 @@ struct SetupRequest {
   uint64_t signal_mask;  // of the thread; it runs the setup with all signals blocked
   uint64_t ring_size;    // bytes, a power of two
   uint64_t seed;         // never 0
-  uint64_t wait_ticks;   // of the time stamp counter, for the engine to take the two
-                         // descriptors; 0: it does not need them
   uint64_t stale_ticks;  // without a heartbeat for so long the engine counts as lost
   uint64_t main_thread;  // thread pointer of the main thread; 0: unknown
   uint64_t stack_end;    // __libc_stack_end, or where the kernel began; 0: unknown
@@ -167,26 +166,53 @@ struct SetupRequest {
   uint32_t pid;                   // as the process itself sees it
   uint32_t tid_offset;            // of the thread id in a thread's control block
   uint32_t thread_block_size;     // bytes; 0: unknown
-  uint32_t go;                    // 1: the engine has taken the descriptors
-  uint64_t stack_end_at;  // address of __libc_stack_end, while its value is not known
-  uint64_t hold_ticks;    // when all is done, the thread waits for so long to be put
-                          // back, then it goes back by itself
   ChildrenMode children;
   uint16_t keeps_counting;  // 1: a forked child that counts already (kHasOwnFiles)
-  uint32_t reserved;
+  uint64_t stack_end_at;    // address of __libc_stack_end, while its value is not known
+  uint64_t hold_ticks;      // when all is done, the thread waits for so long to be put
+                            // back, then it goes back by itself
 };
 
 struct SetupResult {
-  uint32_t status;  // SetupStatus
-  uint32_t step;    // SetupStep that failed
-  int32_t error;    // errno
-  int32_t engine_fd;
+  uint32_t status;    // SetupStatus
+  uint32_t step;      // SetupStep that failed
+  int32_t error;      // errno
+  int32_t engine_fd;  // while it is open, else -1
   int32_t client_fd;
   uint32_t reserved;
   uint64_t engine_block;  // address
   uint64_t client_block;
   uint64_t ring_size;  // of the mapping at client_block
 };
+
+// How the setup gets its two memory files: it makes a pair of sockets, the engine takes
+// the second one and sends the files, the setup receives them from the first one.
+// `message` is made by the engine and leads to the other fields.
+struct FileTransfer {
+  int32_t sockets[2];  // -1: not open
+  msghdr message;
+  iovec part;
+  uint64_t byte;
+  alignas(8) unsigned char control[CMSG_SPACE(2 * sizeof(int32_t))];
+};
+
+// Descriptors in a message that has been received: the engine's file and the client's; -1
+// where there is none.
+inline void FindReceived(const FileTransfer& transfer, int32_t* files) {
+  cmsghdr header;
+  memcpy(&header, transfer.control, sizeof(header));
+  const size_t bytes = transfer.message.msg_controllen >= sizeof(header) &&
+                               header.cmsg_level == SOL_SOCKET &&
+                               header.cmsg_type == SCM_RIGHTS
+                           ? header.cmsg_len - CMSG_LEN(0)
+                           : 0;
+  for (size_t i = 0; i < 2; ++i) {
+    files[i] = -1;
+    if (bytes >= (i + 1) * sizeof(int32_t))
+      memcpy(files + i, transfer.control + CMSG_LEN(0) + i * sizeof(int32_t),
+             sizeof(int32_t));
+  }
+}
 
 struct AttachState {
   ResumeRegisters resume;
@@ -201,6 +227,7 @@ struct AttachState {
   // killed.
   uint32_t settled;
   PatchRecord patches[kMaxPatches];
+  FileTransfer transfer;
 };
 
 }  // namespace heapprofd

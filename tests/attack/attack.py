@@ -24,6 +24,7 @@ import privacy_attacks  # noqa: F401
 import probe_attacks  # noqa: F401
 import request_attacks  # noqa: F401
 import rights_attacks  # noqa: F401
+import target_attacks  # noqa: F401
 import view_attacks  # noqa: F401
 
 

@@ -258,9 +258,21 @@ class Attaching(Situation):
         with Running([shutil.copy(program("patient"), self.path(name)), "1"], stdin=subprocess.PIPE) as target, Place() as place:
             resource.prlimit(target.pid, resource.RLIMIT_NOFILE, (3, 3))
             result = tool("-n", name, "-d", "50", "-o", self.path("out"), env={**os.environ, **place.env})
-        self.assertRegex(result.stderr, r"step \d+ of its setup failed: Too many open files; check its limits on memory and open")
+        self.assertIn("a pair of sockets could not be made in it: Too many open files; check its limits on memory and open files",
+                      result.stderr)
         self.assertIn("nothing recorded: no process that was asked for could be recorded; the lines above say why",
                       result.stderr)
+
+    def test_a_process_with_room_for_too_few_descriptors_is_told_its_limit_and_keeps_none(self):
+        with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target:
+            files = os.listdir(f"/proc/{target.pid}/fd")
+            for limit in range(len(files), len(files) + 4):
+                with self.subTest(limit=limit):
+                    resource.prlimit(target.pid, resource.RLIMIT_NOFILE, (limit, 100))
+                    result = Attached(target.pid, 50).result
+                    self.assertRegex(result.stderr, "Too many open files; check its limits on memory and open files"
+                                                    "|it has no descriptors left for the memory files; raise its limit on open files")
+                    self.assertEqual(os.listdir(f"/proc/{target.pid}/fd"), files)
 
     def test_functions_that_somebody_else_has_changed_are_left_so(self):
         with Running([program("patient"), "1"], stdin=subprocess.PIPE) as target, Engine() as engine:

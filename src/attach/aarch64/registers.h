@@ -2,6 +2,7 @@
 #pragma once
 
 #include <elf.h>
+#include <linux/audit.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -54,16 +55,21 @@ inline user_regs_struct LedTo(const user_regs_struct& registers,
   return led;
 }
 
+// How the kernel names our kind of system calls, and no other that the processor can make.
+inline constexpr uint32_t kCallArchitecture = AUDIT_ARCH_AARCH64;
+
+// For a thread that has stopped at the begin of a call.
+inline bool SetCallNumber(pid_t tid, long number) {
+  int value = static_cast<int>(number);
+  iovec set{.iov_base = &value, .iov_len = sizeof(value)};
+  return ptrace(PTRACE_SETREGSET, tid, NT_ARM_SYSTEM_CALL, &set) == 0;
+}
+
 // Of a stopped thread; 0: unknown.
 inline uint64_t ThreadPointerOf(pid_t tid, const user_regs_struct& /*registers*/) {
   uint64_t pointer = 0;
   iovec set{.iov_base = &pointer, .iov_len = sizeof(pointer)};
   return ptrace(PTRACE_GETREGSET, tid, NT_ARM_TLS, &set) == 0 ? pointer : 0;
-}
-
-// What the stub's last mmap has returned to a thread that waits in the stub.
-inline uint64_t MappedBy(const user_regs_struct& registers) {
-  return registers.regs[0];
 }
 
 inline rt::ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) {

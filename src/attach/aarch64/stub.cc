@@ -3,8 +3,8 @@
 #include "rt/aarch64/go_back.h"
 
 asm(".pushsection .rodata\n"
-    ".globl hpd_stub, hpd_stub_wait, hpd_stub_parameters, hpd_stub_end\n"
-    ".hidden hpd_stub, hpd_stub_wait, hpd_stub_parameters, hpd_stub_end\n"
+    ".globl hpd_stub, hpd_stub_parameters, hpd_stub_end\n"
+    ".hidden hpd_stub, hpd_stub_parameters, hpd_stub_end\n"
     ".balign 16\n"
     "hpd_stub:\n"
     "ldr x19, hpd_stub_sp\n"         // memory to go back by: below the stack,

@@ -12,7 +12,6 @@
 #include "attach/refusals.h"
 #include "attach/start/program_start.h"
 #include "attach/stopped_process.h"
-#include "attach/thread/seccomp_filters.h"
 #include "attach/thread/stragglers.h"
 #include "attach/thread/thread_states.h"
 
@@ -180,7 +179,7 @@ AwaitedExec ExecWatcher::TraceExec(const HeldExec& held,
   }
   const Urgency urgency;  // it may run already
   gate_.Allow(held.serial, kSeizeNs);
-  if (!thread->SeizeForExec(IsUnderSeccomp(held.tid), pid)) {
+  if (!thread->SeizeForExec(pid)) {
     queue_.NoteProblem(IsDead(pid, pid)
                            ? CannotAttach(pid, "it had ended when it could be traced")
                            : SeizeError(held.tid, errno));
@@ -210,6 +209,8 @@ void ExecWatcher::CatchOne(const HeldExec& held) {
 Status ExecWatcher::PutClientIn(TracedThread* thread,
                                 const std::function<bool()>& may_wait) {
   HPD_TRY_ASSIGN(const RemoteProcess process, RemoteProcess::Open(thread->tid()));
+  if (!thread->CanRunOurCalls())
+    return SeizeError(thread->tid(), EPERM);
   HPD_TRY(RunToStart(process, may_wait, thread));
   const std::vector<MapEntry> maps = process.Maps();
   if (filter_.is_malloc_alone ? HasPreloadedClient(maps) : HasClient(maps))

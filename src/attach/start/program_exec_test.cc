@@ -63,7 +63,7 @@ class ProgramExecTest : public testing::Test {
 TEST_F(ProgramExecTest, AThreadIsStoppedWhenItHasBecomeTheProgram) {
   const TestProcess process([] { ExecuteWhenTold(nullptr); });
   TracedThread thread(process.pid());
-  ASSERT_TRUE(thread.SeizeForExec(/*is_filtered=*/false, process.pid()));
+  ASSERT_TRUE(thread.SeizeForExec(process.pid()));
   Tell(&thread);
   EXPECT_EQ(AwaitExec(MayWaitForExec, IsSame, &thread), AwaitedExec::kDone);
   EXPECT_TRUE(thread.is_stopped());
@@ -81,7 +81,7 @@ TEST_F(ProgramExecTest, OneThatIsNotTheFirstHasTheNumberOfItsProcessThen) {
       threads, [&process](pid_t tid) { return tid != process.pid(); });
   ASSERT_NE(second, threads.end());
   TracedThread thread(*second);
-  ASSERT_TRUE(thread.SeizeForExec(/*is_filtered=*/false, process.pid()));
+  ASSERT_TRUE(thread.SeizeForExec(process.pid()));
   Tell(&thread);
   EXPECT_EQ(AwaitExec(MayWaitForExec, IsSame, &thread), AwaitedExec::kDone);
   EXPECT_EQ(thread.tid(), process.pid());
@@ -91,7 +91,7 @@ TEST_F(ProgramExecTest, OneThatIsNotTheFirstHasTheNumberOfItsProcessThen) {
 TEST_F(ProgramExecTest, OneThatWasTooLateToBeSeenIsKnownByWhatTheProcessIs) {
   const TestProcess process;
   TracedThread thread(process.pid());
-  ASSERT_TRUE(thread.SeizeForExec(/*is_filtered=*/false, process.pid()));
+  ASSERT_TRUE(thread.SeizeForExec(process.pid()));
   EXPECT_EQ(AwaitExec(
                 MayWaitForExec, [] { return false; }, &thread),
             AwaitedExec::kDone);
@@ -101,7 +101,7 @@ TEST_F(ProgramExecTest, OneThatWasTooLateToBeSeenIsKnownByWhatTheProcessIs) {
 TEST_F(ProgramExecTest, OneThatIsInNoExecHasFailed) {
   const TestProcess process;
   TracedThread thread(process.pid());
-  ASSERT_TRUE(thread.SeizeForExec(/*is_filtered=*/false, process.pid()));
+  ASSERT_TRUE(thread.SeizeForExec(process.pid()));
   EXPECT_EQ(AwaitExec(MayWaitForExec, IsSame, &thread), AwaitedExec::kFailed);
   EXPECT_TRUE(thread.is_stopped());
   thread.Release();
@@ -110,7 +110,7 @@ TEST_F(ProgramExecTest, OneThatIsInNoExecHasFailed) {
 TEST_F(ProgramExecTest, OneThatEndsIsGone) {
   const TestProcess process;
   TracedThread thread(process.pid());
-  ASSERT_TRUE(thread.SeizeForExec(/*is_filtered=*/false, process.pid()));
+  ASSERT_TRUE(thread.SeizeForExec(process.pid()));
   kill(process.pid(), SIGKILL);
   siginfo_t info{};
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(process.pid()), &info, WEXITED | WNOWAIT), 0);
@@ -120,7 +120,7 @@ TEST_F(ProgramExecTest, OneThatEndsIsGone) {
 TEST_F(ProgramExecTest, OneThatHangsIsWaitedForAsLongAsItMay) {
   const VforkWaiter waiter;
   TracedThread thread(waiter.pid());
-  ASSERT_TRUE(thread.SeizeForExec(/*is_filtered=*/false, waiter.pid()));
+  ASSERT_TRUE(thread.SeizeForExec(waiter.pid()));
   int asked = 0;
   EXPECT_EQ(AwaitExec([&asked] { return ++asked < 3; }, IsSame, &thread),
             AwaitedExec::kTimedOut);

@@ -97,17 +97,25 @@ class CallTrap : public StartTrap {
     return is_set_;
   }
 
+  // The call itself is not made: a filter of the program's might punish it.
   Stop Look(int status) override {
-    if (!thread_.IsAtCall(status))
+    if (!TracedThread::IsAtCall(status))
       return Stop::kForeign;
     user_regs_struct registers{};
-    return GetRegisters(thread_.tid(), &registers) &&
-                   ProgramCounter(registers) == function_ + kBehindTrappedCall
-               ? Stop::kReached
-               : Stop::kOnTheWay;
+    if (!GetRegisters(thread_.tid(), &registers) ||
+        ProgramCounter(registers) != function_ + kBehindTrappedCall)
+      return Stop::kOnTheWay;
+    if (std::exchange(is_skipping_, !is_skipping_))
+      return Stop::kReached;
+    return Stop::kOnTheWay;
   }
 
-  void GoOn(Stop /*stop*/) override { thread_.Continue(); }
+  void GoOn(Stop stop) override {
+    if (stop == Stop::kOnTheWay && is_skipping_)
+      thread_.SkipCall();
+    else
+      thread_.Continue();
+  }
 
   void Finish() override {
     thread_.NoteStopped();
@@ -132,6 +140,7 @@ class CallTrap : public StartTrap {
   const Code original_;
   TracedThread& thread_;
   bool is_set_ = false;
+  bool is_skipping_ = false;  // it has stopped at the begin of the call
 };
 
 Result<std::unique_ptr<StartTrap>> SetCall(const RemoteProcess& process,

@@ -77,7 +77,7 @@ const char* TraceWithoutCapabilities() {
   if (!child.has_lease())
     return nullptr;
   TracedThread thread(child.pid());
-  if (thread.Seize(/*is_filtered=*/false) || errno != EAGAIN)
+  if (thread.Seize() || errno != EAGAIN)
     return "a thread inside of an exec was traced";
   const Result<RemoteProcess> process = RemoteProcess::Open(child.pid());
   return process.ok() && AwaitNoExec(process.value()) ? "its exec was not seen" : nullptr;

@@ -1,7 +1,6 @@
 #include "attach/thread/seccomp_filters.h"
 
 #include <linux/capability.h>
-#include <sys/ptrace.h>
 #include <unistd.h>
 
 #include "base/files/own_rights.h"
@@ -32,10 +31,6 @@ std::string ObstacleToSuspendingFilters() {
            "suspend; give the container of heap_profile that capability";
   return "it runs under a seccomp filter, which only root can suspend; run heap_profile "
          "as root";
-}
-
-bool SuspendFilters(pid_t tid) {
-  return ptrace(PTRACE_SETOPTIONS, tid, 0, kSuspendFilters) == 0;
 }
 
 }  // namespace heapprofd

@@ -8,7 +8,8 @@
 
 namespace heapprofd {
 
-// The option of ptrace(2), not in <sys/ptrace.h>: from then on until we trace it no more.
+// The option of ptrace(2), not in <sys/ptrace.h>. Only for a system call of ours that has
+// been looked at (thread/guided_thread.h).
 inline constexpr long kSuspendFilters = 1L << 21;
 
 // Whether a thread is under a seccomp filter.
@@ -17,8 +18,5 @@ bool IsUnderSeccomp(pid_t tid);
 // Why this process cannot suspend another's seccomp filter, and what to do; empty: nothing
 // is known to be in the way.
 std::string ObstacleToSuspendingFilters();
-
-// Of a stopped thread that we trace. False: filters are in force, if there are any.
-bool SuspendFilters(pid_t tid);
 
 }  // namespace heapprofd

@@ -11,13 +11,9 @@
 #include <string>
 
 #include "attach/thread/test_process.h"
-#include "attach/thread/traced_thread.h"
-#include "base/clock.h"
 
 namespace heapprofd {
 namespace {
-
-constexpr uint64_t kFilterPatienceNs = 10'000'000'000;
 
 class SeccompFiltersTest : public testing::Test {
  protected:
@@ -54,18 +50,6 @@ class SeccompFiltersTest : public testing::Test {
 
 TEST_F(SeccompFiltersTest, WhoeverIsNotTracedIsPunished) {
   EXPECT_EQ(End(), CLD_KILLED);
-}
-
-TEST_F(SeccompFiltersTest, NobodyIsWhileTheFilterIsSuspended) {
-  if (const std::string obstacle = ObstacleToSuspendingFilters(); !obstacle.empty())
-    GTEST_SKIP() << obstacle;
-  TracedThread thread(process_->pid());
-  ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
-  ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kFilterPatienceNs),
-            TracedThread::Wait::kStopped);
-  ASSERT_TRUE(SuspendFilters(process_->pid()));
-  thread.Continue();
-  EXPECT_EQ(End(), CLD_EXITED);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ class StragglersTest : public testing::Test {
  protected:
   void SetUp() override {
     TracedThread thread(process_.pid());
-    ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
+    ASSERT_TRUE(thread.Seize());
     thread.Abandon();
     ASSERT_EQ(CountStragglers(), 1u);
   }
@@ -42,7 +42,7 @@ TEST_F(StragglersTest, OneThatHasStoppedIsLetGo) {
 
 TEST_F(StragglersTest, OneThatIsToBeTracedAgainIsNoneAnyMore) {
   TracedThread again(process_.pid());
-  ASSERT_TRUE(again.Seize(/*is_filtered=*/false));
+  ASSERT_TRUE(again.Seize());
   EXPECT_EQ(CountStragglers(), 0u);
   EXPECT_EQ(again.WaitForStop(MonotonicNs() + kStragglerPatienceNs),
             TracedThread::Wait::kStopped);

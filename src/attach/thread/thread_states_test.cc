@@ -31,7 +31,7 @@ TEST(ThreadStatesTest, OneThatWaitsForItsVforkIsNot) {
 TEST(ThreadStatesTest, OneThatHasStoppedForUsIsReady) {
   const TestProcess process;
   TracedThread thread(process.pid());
-  ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
+  ASSERT_TRUE(thread.Seize());
   ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kStatePatienceNs),
             TracedThread::Wait::kStopped);
   EXPECT_TRUE(IsReady(process.pid()));

@@ -1,5 +1,6 @@
 #include "attach/thread/traced_thread.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/wait.h>
@@ -7,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "attach/registers.h"
 #include "attach/thread/exec_rights.h"
 #include "attach/thread/seccomp_filters.h"
 #include "attach/thread/signal_sets.h"
@@ -23,16 +25,15 @@ constexpr uint64_t kReleaseTimeoutNs = 200'000'000;
 
 // Between becoming the tracer and the request to stop nothing is waited for: what the
 // thread begins in that time, an exec perhaps, it does under a tracer.
-bool TracedThread::Seize(bool is_filtered) {
-  const long options = is_filtered ? kSuspendFilters : 0;
+bool TracedThread::Seize() {
+  options_ = PTRACE_O_TRACESYSGOOD;
   if (!MayTraceExecs(tid()) && IsInExec(tid())) {
     errno = EAGAIN;
     return false;
   }
   PrepareToStop();
-  if (TakeStraggler(tid()))  // it is ours still
-    ptrace(PTRACE_SETOPTIONS, tid(), 0, options);
-  else if (ptrace(PTRACE_SEIZE, tid(), 0, options) != 0)
+  is_suspended_ = TakeStraggler(tid());  // it is ours still, and may be in a call of ours
+  if (!is_suspended_ && ptrace(PTRACE_SEIZE, tid(), 0, options_) != 0)
     return false;
   if (!is_to_be_asked_)
     Interrupt();
@@ -54,13 +55,13 @@ void TracedThread::AskToStop() {
     Interrupt();
 }
 
-bool TracedThread::SeizeForExec(bool is_filtered, pid_t pid) {
-  const long options = PTRACE_O_TRACEEXEC | (is_filtered ? kSuspendFilters : 0);
+bool TracedThread::SeizeForExec(pid_t pid) {
+  options_ = PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEEXEC;
   tid_after_exec_ = pid;
-  bool is_ours = ptrace(PTRACE_SEIZE, tid(), 0, options) == 0;
+  bool is_ours = ptrace(PTRACE_SEIZE, tid(), 0, options_) == 0;
   if (!is_ours && errno == ESRCH && tid() != pid) {  // it has just done so
     context_.set_tid(pid);
-    is_ours = ptrace(PTRACE_SEIZE, tid(), 0, options) == 0;
+    is_ours = ptrace(PTRACE_SEIZE, tid(), 0, options_) == 0;
   }
   if (is_ours)
     Interrupt();
@@ -69,7 +70,8 @@ bool TracedThread::SeizeForExec(bool is_filtered, pid_t pid) {
 
 TracedThread::Wait TracedThread::WaitForEvent(const std::function<bool()>& may_wait,
                                               int* status) {
-  while (true) {
+  constexpr int kQuickLooks = 50;  // a thread that runs stops within microseconds
+  for (int looks = 0;; ++looks) {
     const pid_t waited = Look(status);
     if (waited < 0 || (waited > 0 && !WIFSTOPPED(*status)))
       return Wait::kGone;
@@ -79,7 +81,10 @@ TracedThread::Wait TracedThread::WaitForEvent(const std::function<bool()>& may_w
       AskToStop();
     if (!may_wait())
       return Wait::kTimedOut;
-    SleepNs(20'000);
+    if (looks < kQuickLooks)
+      sched_yield();
+    else
+      SleepNs(20'000);
   }
 }
 
@@ -119,10 +124,37 @@ void TracedThread::NoteStopped() {
   is_stopped_ = context_.Fetch();
 }
 
-bool TracedThread::IsAtCall(int status) const {
-  siginfo_t info{};
-  return knows_calls_ && status >> 16 == 0 && WSTOPSIG(status) == SIGTRAP &&
-         ptrace(PTRACE_GETSIGINFO, tid(), 0, &info) == 0 && info.si_code == SIGTRAP;
+bool TracedThread::IsAtCall(int status) {
+  constexpr int kAtCall = SIGTRAP | 0x80;  // PTRACE_O_TRACESYSGOOD
+  return WIFSTOPPED(status) && status >> 16 == 0 && WSTOPSIG(status) == kAtCall;
+}
+
+bool TracedThread::SuspendFilters() {
+  is_suspended_ = ptrace(PTRACE_SETOPTIONS, tid(), 0, options_ | kSuspendFilters) == 0;
+  return is_suspended_;
+}
+
+bool TracedThread::CanRunOurCalls() const {
+  TracedThread thread = *this;
+  const bool can = thread.SuspendFilters() || !IsUnderSeccomp(tid());
+  ptrace(PTRACE_SETOPTIONS, tid(), 0, options_);
+  return can;
+}
+
+bool TracedThread::GoThroughCall() {
+  if (!SuspendFilters() && IsUnderSeccomp(tid())) {
+    errno = EPERM;
+    return false;
+  }
+  is_stopped_ = false;
+  return ptrace(PTRACE_SYSCALL, tid(), 0, 0) == 0;
+}
+
+// A filter is asked about a call that is no call, too, and may punish it.
+bool TracedThread::SkipCall() {
+  is_stopped_ = false;
+  SuspendFilters();
+  return SetCallNumber(tid(), -1) && ptrace(PTRACE_SYSCALL, tid(), 0, 0) == 0;
 }
 
 void TracedThread::PassOn(int status) {
@@ -149,6 +181,9 @@ bool TracedThread::Serve() {
 
 bool TracedThread::Continue(int signal) {
   is_stopped_ = false;
+  if (std::exchange(is_suspended_, false) &&
+      ptrace(PTRACE_SETOPTIONS, tid(), 0, options_) != 0)
+    return false;
   return ptrace(stops_at_calls_ ? PTRACE_SYSCALL : PTRACE_CONT, tid(), 0,
                 static_cast<long>(signal)) == 0;
 }

@@ -27,14 +27,13 @@ class TracedThread {
   // The same, for whoever changes them there (ThreadContext::SetRegisters), too.
   user_regs_struct& registers() { return context_.registers(); }
 
-  // Becomes its tracer and asks it to stop. `is_filtered`: seccomp filters are suspended
-  // while we trace. errno is set when false; EAGAIN: it is inside an exec that would lose
-  // rights under this tracer (exec_rights.h).
-  bool Seize(bool is_filtered);
+  // Becomes its tracer and asks it to stop. errno is set when false; EAGAIN: it is inside
+  // an exec that would lose rights under this tracer (exec_rights.h).
+  bool Seize();
 
   // As Seize, for a thread of process `pid` that is about to become another program: it
   // runs on, and stops when it has; its id is `pid` then.
-  bool SeizeForExec(bool is_filtered, pid_t pid);
+  bool SeizeForExec(pid_t pid);
 
   enum class Wait : uint8_t { kStopped, kTimedOut, kGone };
 
@@ -54,14 +53,21 @@ class TracedThread {
   bool Continue(int signal = 0);
 
   // Whether it stops at the begin and at the end of each system call from then on.
-  void StopAtCalls(bool stops) {
-    stops_at_calls_ = stops;
-    knows_calls_ |= stops;
-  }
+  void StopAtCalls(bool stops) { stops_at_calls_ = stops; }
 
-  // Whether that is what it has stopped for; `status` is of waitpid(2). Such a stop looks
-  // like a SIGTRAP, which would kill it if it were passed on.
-  bool IsAtCall(int status) const;
+  // True if that is what it has stopped for; `status` is of waitpid(2).
+  static bool IsAtCall(int status);
+
+  // True if the stopped thread is under no seccomp filter, or we may suspend it.
+  bool CanRunOurCalls() const;
+
+  // Lets a thread that has stopped at the begin of a system call go on to its end, where
+  // it stops, with its seccomp filters suspended. They are in force again before it goes
+  // on from there. False, with errno set: they cannot be suspended, or it is gone.
+  bool GoThroughCall();
+
+  // The same without the call.
+  bool SkipCall();
 
   // The same after a stop, of which waitpid(2) gave `status`, that we have not asked for.
   void PassOn(int status);
@@ -88,6 +94,9 @@ class TracedThread {
   // As soon as it can stop.
   void AskToStop();
 
+  // True if the filters are suspended; the thread is stopped.
+  bool SuspendFilters();
+
   // What waitpid(2) says, which does not wait: 0: nothing has happened.
   pid_t Look(int* status);
 
@@ -95,7 +104,8 @@ class TracedThread {
   pid_t tid_after_exec_ = 0;     // 0: the same
   bool is_to_be_asked_ = false;  // to stop, when it can
   bool stops_at_calls_ = false;
-  bool knows_calls_ = false;  // one such stop may be left
+  bool is_suspended_ = false;  // are its seccomp filters
+  long options_ = 0;           // of ptrace(2), but for that
   bool was_released_ = false;
   bool is_stopped_ = false;  // and its stop has been waited for
 };

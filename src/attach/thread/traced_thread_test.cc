@@ -93,7 +93,7 @@ TEST(TracedThreadTest, AStopIsNotSeenByTheCallThatItInterrupts) {
   const Waiter waiter;
   for (int i = 0; i < 20; ++i) {
     TracedThread thread(waiter.pid());
-    ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
+    ASSERT_TRUE(thread.Seize());
     ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kStopPatienceNs),
               TracedThread::Wait::kStopped);
     thread.Release();
@@ -108,9 +108,8 @@ TEST(TracedThreadTest, ATracerThatIsKilledMeanwhileIsNotSeenEither) {
   const pid_t tracer = fork();
   if (tracer == 0) {
     TracedThread thread(waiter.pid());
-    if (thread.Seize(/*is_filtered=*/false) &&
-        thread.WaitForStop(MonotonicNs() + kStopPatienceNs) ==
-            TracedThread::Wait::kStopped)
+    if (thread.Seize() && thread.WaitForStop(MonotonicNs() + kStopPatienceNs) ==
+                              TracedThread::Wait::kStopped)
       raise(SIGKILL);
     _exit(1);
   }
@@ -124,7 +123,7 @@ TEST(TracedThreadTest, ATracerThatIsKilledMeanwhileIsNotSeenEither) {
 TEST(TracedThreadTest, ASignalThatIsIgnoredIsNotSeenWhenItArrivesTogetherWithTheStop) {
   const Waiter waiter;
   TracedThread thread(waiter.pid());
-  ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
+  ASSERT_TRUE(thread.Seize());
   kill(waiter.pid(), SIGWINCH);
   ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kStopPatienceNs),
             TracedThread::Wait::kStopped);
@@ -136,7 +135,7 @@ TEST(TracedThreadTest, ASignalThatIsIgnoredIsNotSeenWhenItArrivesTogetherWithThe
 TEST(TracedThreadTest, ASignalThatIsIgnoredIsNotSeenByAThreadThatRunsTraced) {
   const Waiter waiter;
   TracedThread thread(waiter.pid());
-  ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
+  ASSERT_TRUE(thread.Seize());
   ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kStopPatienceNs),
             TracedThread::Wait::kStopped);
   thread.Continue();
@@ -166,7 +165,7 @@ TEST(TracedThreadTest, ASignalThatArrivesWhileStoppedEndsTheCallThatLetsItIn) {
 TEST(TracedThreadTest, AHandledSignalThatArrivesBeforeTheStopEndsTheCall) {
   const Waiter waiter;
   TracedThread thread(waiter.pid());
-  ASSERT_TRUE(thread.Seize(/*is_filtered=*/false));
+  ASSERT_TRUE(thread.Seize());
   kill(waiter.pid(), SIGUSR1);
   ASSERT_EQ(thread.WaitForStop(MonotonicNs() + kStopPatienceNs),
             TracedThread::Wait::kStopped);

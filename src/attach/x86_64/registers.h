@@ -1,10 +1,12 @@
 // x86-64: attach/registers.h.
 #pragma once
 
+#include <linux/audit.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "rt/resume_registers.h"
@@ -42,14 +44,17 @@ inline user_regs_struct LedTo(const user_regs_struct& registers,
   return led;
 }
 
+// How the kernel names our kind of system calls, and no other that the processor can make.
+inline constexpr uint32_t kCallArchitecture = AUDIT_ARCH_X86_64;
+
+// For a thread that has stopped at the begin of a call.
+inline bool SetCallNumber(pid_t tid, long number) {
+  return ptrace(PTRACE_POKEUSER, tid, offsetof(user_regs_struct, orig_rax), number) == 0;
+}
+
 // Of a stopped thread; 0: unknown.
 inline uint64_t ThreadPointerOf(pid_t /*tid*/, const user_regs_struct& registers) {
   return registers.fs_base;
-}
-
-// What the stub's last mmap has returned to a thread that waits in the stub.
-inline uint64_t MappedBy(const user_regs_struct& registers) {
-  return registers.rdi;
 }
 
 inline rt::ResumeRegisters ToResumeRegisters(const user_regs_struct& registers) {

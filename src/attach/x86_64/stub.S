@@ -3,8 +3,8 @@
 # back by itself, with every register and the signals as they were: a tracer that is killed leaves a healthy process. The
 # parameters behind it are filled in by code_cave.cc.
         .section .rodata
-        .globl hpd_stub, hpd_stub_wait, hpd_stub_parameters, hpd_stub_end
-        .hidden hpd_stub, hpd_stub_wait, hpd_stub_parameters, hpd_stub_end
+        .globl hpd_stub, hpd_stub_parameters, hpd_stub_end
+        .hidden hpd_stub, hpd_stub_parameters, hpd_stub_end
         .balign 16
 hpd_stub:
         cld
@@ -26,9 +26,7 @@ hpd_stub:
         mov     $-1, %r8
         xor     %r9d, %r9d
         syscall
-1:      mov     %rax, %rdi              # MappedBy (registers.h)
-hpd_stub_wait:
-        mov     hold_ticks_(%rip), %rcx # the tracer takes the thread from this loop; if there is none any more the time passes
+1:      mov     hold_ticks_(%rip), %rcx # the tracer takes the thread from this loop; if there is none any more the time passes
         rdtsc
         shl     $32, %rdx
         or      %rdx, %rax

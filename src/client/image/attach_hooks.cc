@@ -149,7 +149,7 @@ static_assert(heapprofd::kMaxAllocators == 4);
   ".long HpdHook_" #name "_\\number - HpdImageStart\n"
 asm(".pushsection .image_header, \"a\"\n"
     "HpdImageStart:\n"
-    ".quad 0x3631686361747461\n"  // kAttachMagic
+    ".quad 0x3731686361747461\n"  // kAttachMagic
     ".long HpdCodeEnd - HpdImageStart\n"
     ".long HpdGates - HpdImageStart\n"
     ".long HpdContentsEnd - HpdImageStart\n"
@@ -160,11 +160,10 @@ asm(".pushsection .image_header, \"a\"\n"
     ".long _ZN9heapprofd7g_wipedE - HpdImageStart\n"
     ".long hpd_setup_stack - HpdImageStart\n"
     ".long hpd_setup_stack + 65536 - HpdImageStart\n"
-    ".long HpdSetupWait - HpdImageStart\n"
     ".irp number, 0, 1, 2, 3\n" HPD_HOOK_LIST(HPD_OFFSET_OF_HOOK) ".endr\n"
     ".popsection\n");
-static_assert(heapprofd::kAttachMagic == 0x3631686361747461);
+static_assert(heapprofd::kAttachMagic == 0x3731686361747461);
 static_assert(heapprofd::kSetupStackSize == 65536);
-static_assert(offsetof(heapprofd::AttachHeader, hooks) == 52);
+static_assert(offsetof(heapprofd::AttachHeader, hooks) == 48);
 static_assert(offsetof(heapprofd::WipedOnFork, active) == 0);
 static_assert(offsetof(heapprofd::WipedOnFork, own_files) == heapprofd::kOwnFilesOffset);

@@ -2,10 +2,14 @@
 // that the engine has borrowed and then puts back. When it does not, because it was
 // killed meanwhile, the thread goes back by itself.
 //
+// The engine lets no other system call through than it expects: attach/setup_calls.cc has
+// the same calls in the same order.
+//
 // Compiled without floating point and vector registers: those of the thread stay as they
 // are.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 
@@ -197,44 +201,25 @@ bool MapClientBlock(long fd) {
   return true;
 }
 
-// Without a system call: the engine may be gone, and with it the permission to make one.
-bool WaitForEngine() {
-  const SetupRequest& request = hpd_attach_state.request;
-  Store(hpd_attach_state.result.status, static_cast<uint32_t>(SetupStatus::kFilesReady));
-  const uint64_t start = rt::ReadTsc();
-  while (__atomic_load_n(&request.go, __ATOMIC_ACQUIRE) == 0) {
-    if (rt::ReadTsc() - start > request.wait_ticks)
-      return Fail(SetupStep::kWait, -ETIMEDOUT);
-    rt::Pause();
-  }
-  return true;
-}
-
-bool SizeFile(long fd, uint64_t size) {
-  const long sized = rt::Syscall(SYS_ftruncate, fd, static_cast<long>(size));
-  return rt::IsError(sized) ? Fail(SetupStep::kSizeFile, sized) : true;
-}
-
-// Sized before they are mapped: a hook that is still on its way out of the last session
-// may touch the new memory at once.
-bool MakeFiles() {
+// The engine stops us behind the first call and sends the files; if it is gone, there is
+// nothing to be received, which is not waited for.
+bool ReceiveFiles() {
   SetupResult& result = hpd_attach_state.result;
-  const SetupRequest& request = hpd_attach_state.request;
-  const uint32_t flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  const long engine_fd =
-      rt::Syscall(SYS_memfd_create, rt::ToArg("heapprofd-engine"), flags);
-  if (rt::IsError(engine_fd))
-    return Fail(SetupStep::kCreateFile, engine_fd);
-  result.engine_fd = static_cast<int32_t>(engine_fd);
-  const long client_fd =
-      rt::Syscall(SYS_memfd_create, rt::ToArg("heapprofd-ring"), flags);
-  if (rt::IsError(client_fd))
-    return Fail(SetupStep::kCreateFile, client_fd);
-  result.client_fd = static_cast<int32_t>(client_fd);
-  if (request.wait_ticks != 0)
-    return WaitForEngine();
-  return SizeFile(engine_fd, sizeof(EngineBlock)) &&
-         SizeFile(client_fd, kRingOffset + request.ring_size);
+  FileTransfer& transfer = hpd_attach_state.transfer;
+  const long made = rt::Syscall(SYS_socketpair, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0,
+                                rt::ToArg(transfer.sockets));
+  if (rt::IsError(made))
+    return Fail(SetupStep::kMakeSockets, made);
+  const long received =
+      rt::Syscall(SYS_recvmsg, transfer.sockets[0], rt::ToArg(&transfer.message),
+                  MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  if (rt::IsError(received))
+    return Fail(SetupStep::kReceiveFiles, received);
+  int32_t files[2];
+  FindReceived(transfer, files);
+  result.engine_fd = files[0];
+  result.client_fd = files[1];
+  return files[1] >= 0 ? true : Fail(SetupStep::kReceiveFiles, -EMFILE);
 }
 
 bool MapFiles() {
@@ -250,7 +235,8 @@ bool MapFiles() {
 
 void CloseFiles() {
   SetupResult& result = hpd_attach_state.result;
-  for (int32_t* fd : {&result.engine_fd, &result.client_fd}) {
+  int32_t* const sockets = hpd_attach_state.transfer.sockets;
+  for (int32_t* fd : {sockets, sockets + 1, &result.engine_fd, &result.client_fd}) {
     if (*fd >= 0)
       rt::Syscall(SYS_close, *fd);
     *fd = -1;
@@ -330,11 +316,13 @@ extern "C" __attribute__((visibility("hidden"), used)) void HpdSetup() {
   Store(result.status, static_cast<uint32_t>(SetupStatus::kRunning));
   result.engine_fd = -1;
   result.client_fd = -1;
+  hpd_attach_state.transfer.sockets[0] = -1;
+  hpd_attach_state.transfer.sockets[1] = -1;
   const bool counts_already = hpd_attach_state.request.keeps_counting != 0;
   const bool is_prepared = counts_already || (PrepareOwnMemory() && MapIslands());
   if (is_prepared && !counts_already)
     MapSpareMemory();
-  const bool is_ready = is_prepared && MakeFiles() && MapFiles();
+  const bool is_ready = is_prepared && ReceiveFiles() && MapFiles();
   CloseFiles();
   if (is_ready && !counts_already) {
     BeginSession();

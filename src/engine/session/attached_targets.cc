@@ -1,6 +1,5 @@
 #include "engine/session/attached_targets.h"
 
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -37,15 +36,6 @@ SessionConfig AttachedConfig(SessionConfig config) {
   if (config.block_timeout_us == 0)
     config.block_timeout_us = kAttachedBlockTimeoutUs;
   return config;
-}
-
-// Whether the setup was to make a small ring (RingSizeFor). A process that makes its file
-// another one has a ring of one of both sizes all the same.
-bool HasSmallRing(int client_file) {
-  struct stat status {};
-
-  return fstat(client_file, &status) == 0 &&
-         status.st_size == static_cast<off_t>(kRingOffset + kSmallRing);
 }
 
 Status HangsInKernel(pid_t pid) {
@@ -148,22 +138,16 @@ Result<Target*> AttachedTargets::Add(AttachedProcess* attached, bool from_startu
     return Status::FromErrno("cannot watch process " + std::to_string(pid), errno);
   if (attached->HasBecomeAnother())  // and so the descriptor is of another process
     return LostRace(pid, "it has just ended or become another program");
-  ScopedFd client_file = attached->TakeClientFile();
-  const uint64_t ring_size =
-      HasSmallRing(client_file.get()) ? kSmallRing : context_->config().ring_size_bytes;
-  HPD_TRY_ASSIGN(
-      std::unique_ptr<SharedMemory> memory,
-      SharedMemory::Adopt(attached->TakeEngineFile(), std::move(client_file), ring_size));
   // A forked child that was born with the hooks has counted from its start.
   const Target::Origin origin{.pid = pid,
                               .thread = attached->opened_view(),
                               .process = pidfd.get(),
                               .from_startup = from_startup || attached->counts_already(),
                               .is_attached = true};
-  HPD_TRY_ASSIGN(
-      std::unique_ptr<Target> target,
-      Target::CreateWith(std::move(memory), origin, AttachedConfig(context_->config()),
-                         &context_->modules(), &context_->clock()));
+  HPD_TRY_ASSIGN(std::unique_ptr<Target> target,
+                 Target::CreateWith(attached->TakeMemory(), origin,
+                                    AttachedConfig(context_->config()),
+                                    &context_->modules(), &context_->clock()));
   context_->programs().Recorded(pid, MonotonicNs());
   LiveTarget& live = context_->targets().Add(std::move(target), std::move(pidfd));
   live.was_attached = true;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "engine/target/shared_memory.h"
 #include "engine/target/test_target.h"
+#include "wire/memory_files.h"
 
 namespace heapprofd {
 namespace {

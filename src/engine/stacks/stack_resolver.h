@@ -14,13 +14,13 @@
 #include "engine/stacks/shown_regions.h"
 #include "engine/stacks/stack_interner.h"
 #include "engine/target/sample_parts.h"
-#include "engine/target/shared_memory.h"
 #include "engine/tsc_clock.h"
 #include "profile/callsite_interner.h"
 #include "profile/model.h"
 #include "unwind/address_space.h"
 #include "unwind/stack_unwinder.h"
 #include "walk/rule_writer.h"
+#include "wire/memory_files.h"
 #include "wire/ring_reader.h"
 
 namespace heapprofd {

@@ -11,9 +11,9 @@
 
 #include "engine/ended_owners.h"
 #include "engine/left_memory.h"
-#include "engine/target/shared_memory.h"
 #include "profile/model.h"
 #include "profile/unrecorded_programs.h"
+#include "wire/memory_files.h"
 #include "wire/shared_memory.h"
 
 namespace heapprofd {

@@ -8,8 +8,8 @@
 
 #include "engine/session_config.h"
 #include "engine/target/published_config.h"
-#include "engine/target/shared_memory.h"
 #include "engine/tsc_clock.h"
+#include "wire/memory_files.h"
 
 namespace heapprofd {
 

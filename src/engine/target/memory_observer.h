@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "engine/process_info.h"
-#include "engine/target/shared_memory.h"
 #include "profile/model.h"
+#include "wire/memory_files.h"
 
 namespace heapprofd {
 

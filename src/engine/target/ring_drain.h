@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "engine/target/shared_memory.h"
 #include "engine/tsc_clock.h"
 #include "profile/model.h"
+#include "wire/memory_files.h"
 #include "wire/ring_reader.h"
 
 namespace heapprofd {

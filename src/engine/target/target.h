@@ -21,7 +21,6 @@
 #include "engine/session_config.h"
 #include "engine/target/followed_children.h"
 #include "engine/target/program_requests.h"
-#include "engine/target/shared_memory.h"
 #include "engine/target/target_account.h"
 #include "engine/target/target_recorder.h"
 #include "engine/tsc_clock.h"
@@ -29,6 +28,7 @@
 #include "profile/code_table.h"
 #include "profile/model.h"
 #include "unwind/address_space.h"
+#include "wire/memory_files.h"
 
 namespace heapprofd {
 

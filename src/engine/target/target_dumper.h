@@ -9,10 +9,10 @@
 #include "engine/idle/idle_memory.h"
 #include "engine/target/followed_children.h"
 #include "engine/target/ring_drain.h"
-#include "engine/target/shared_memory.h"
 #include "engine/target/target_heaps.h"
 #include "profile/model.h"
 #include "unwind/address_space.h"
+#include "wire/memory_files.h"
 
 namespace heapprofd {
 

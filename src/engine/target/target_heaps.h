@@ -12,9 +12,9 @@
 
 #include "engine/target/heap_table.h"
 #include "engine/target/published_config.h"
-#include "engine/target/shared_memory.h"
 #include "profile/live_heap.h"
 #include "profile/model.h"
+#include "wire/memory_files.h"
 #include "wire/records.h"
 
 namespace heapprofd {

@@ -23,13 +23,13 @@
 #include "engine/target/published_config.h"
 #include "engine/target/record_handler.h"
 #include "engine/target/ring_drain.h"
-#include "engine/target/shared_memory.h"
 #include "engine/target/target_account.h"
 #include "engine/target/target_dumper.h"
 #include "engine/target/target_heaps.h"
 #include "engine/tsc_clock.h"
 #include "profile/model.h"
 #include "unwind/address_space.h"
+#include "wire/memory_files.h"
 
 namespace heapprofd {
 

@@ -23,7 +23,7 @@
 #define HPD_ENTRY_4(name, target) HPD_ENTRY_WITH(name, target, "x4", "x5", "")
 
 // What the assembler needs to know of AttachState (attach_hooks.cc makes sure of it).
-#define HPD_ORIGINALS_AT 456
+#define HPD_ORIGINALS_AT 440
 
 #define HPD_ORIGINAL_IN_ASM(hook, number)                                                \
   "hpd_attach_state + " HPD_DIGITS(HPD_ORIGINALS_AT) " + 8 * (40 * " #number " + " #hook \

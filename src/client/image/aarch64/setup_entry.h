@@ -6,10 +6,9 @@
 asm(".pushsection .text\n.hidden HpdSetupEntry\n.globl HpdSetupEntry\n"
     "HpdSetupEntry:\n"
     "bl HpdSetup\n"
-    "HpdSetupWait:\n.hidden HpdSetupWait\n.globl HpdSetupWait\n"
     "adrp x10, hpd_attach_state\n"
     "add x10, x10, #:lo12:hpd_attach_state\n"
-    "ldr x9, [x10, #392]\n"  // request.hold_ticks
+    "ldr x9, [x10, #384]\n"  // request.hold_ticks
     "mrs x11, cntvct_el0\n"
     "add x9, x9, x11\n"
     "2: yield\n"
@@ -25,4 +24,4 @@ asm(".pushsection .text\n.hidden HpdSetupEntry\n.globl HpdSetupEntry\n"
 static_assert(sizeof(heapprofd::ResumeRegisters) == 35 * sizeof(uint64_t));
 static_assert(offsetof(heapprofd::AttachState, resume) == 0);
 static_assert(offsetof(heapprofd::AttachState, request.signal_mask) == 280);
-static_assert(offsetof(heapprofd::AttachState, request.hold_ticks) == 392);
+static_assert(offsetof(heapprofd::AttachState, request.hold_ticks) == 384);

@@ -15,7 +15,7 @@
 #define HPD_ENTRY_4(name, target) HPD_ENTRY_WITH(name, target, "r8", "r9", "")
 
 // What the assembler needs to know of AttachState (attach_hooks.cc makes sure of it).
-#define HPD_ORIGINALS_AT 320
+#define HPD_ORIGINALS_AT 304
 
 #define HPD_NEW_ENTRY(name, target, hook, number)                                 \
   HPD_IMAGE_FUNCTION(                                                             \

@@ -6,11 +6,10 @@ asm(".pushsection .text\n.hidden HpdSetupEntry\n.globl HpdSetupEntry\n"
     "HpdSetupEntry:\n"
     "cld\n"
     "call HpdSetup\n"
-    "HpdSetupWait:\n.hidden HpdSetupWait\n.globl HpdSetupWait\n"
     "rdtsc\n"
     "shl $32, %rdx\n"
     "or %rdx, %rax\n"
-    "mov 256+hpd_attach_state(%rip), %rcx\n"  // request.hold_ticks
+    "mov 248+hpd_attach_state(%rip), %rcx\n"  // request.hold_ticks
     "add %rax, %rcx\n"
     "1: pause\n"
     "rdtsc\n"
@@ -42,4 +41,4 @@ static_assert(offsetof(heapprofd::AttachState, resume) == 0);
 static_assert(offsetof(heapprofd::ResumeRegisters, sp) == 128);
 static_assert(offsetof(heapprofd::ResumeRegisters, ip) == 136);
 static_assert(offsetof(heapprofd::AttachState, request.signal_mask) == 144);
-static_assert(offsetof(heapprofd::AttachState, request.hold_ticks) == 256);
+static_assert(offsetof(heapprofd::AttachState, request.hold_ticks) == 248);

@@ -1,5 +1,5 @@
-// The memory files of one target, from the engine's side: created, sealed against
-// resizing, mapped, and handed to the client as two descriptors (wire/shared_memory.h).
+// The memory files of one target, from the engine's side: created, sized, mapped, sealed,
+// and only then handed to the client as two descriptors (wire/shared_memory.h).
 #pragma once
 
 #include <cstddef>
@@ -14,16 +14,14 @@ namespace heapprofd {
 
 class SharedMemory {
  public:
-  // `ring_size`: bytes, a power of two in [kMinRingSize, kMaxRingSize].
-  static Result<std::unique_ptr<SharedMemory>> Create(uint64_t ring_size);
+  // Whether this thread holds SessionControl::engine_lock until the end of this object. A
+  // client that was preloaded waits for that, an attached one goes by the heartbeat.
+  enum class EngineLock : uint8_t { kHeld, kNotHeld };
 
-  // Takes two empty memory files that the target has created and mapped itself: sizes,
-  // seals and maps them. There is no engine lock in them: the target might have mapped
-  // them for writing before they were sealed, and a mutex holds pointers. Its client goes
-  // by the heartbeat.
-  static Result<std::unique_ptr<SharedMemory>> Adopt(ScopedFd engine_fd,
-                                                     ScopedFd client_fd,
-                                                     uint64_t ring_size);
+  // Creates, sizes, maps and seals the files before another process can have a descriptor
+  // of them. `ring_size`: bytes, a power of two in [kMinRingSize, kMaxRingSize].
+  static Result<std::unique_ptr<SharedMemory>> Create(
+      uint64_t ring_size, EngineLock lock = EngineLock::kHeld);
 
   ~SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
@@ -53,7 +51,7 @@ class SharedMemory {
  private:
   SharedMemory() = default;
 
-  Status MapEngineBlock();
+  Status MapEngineBlock(bool* is_sealed);
   Status MapClientBlock();
 
   ScopedFd engine_fd_;

@@ -1,9 +1,9 @@
-#include "engine/target/shared_memory.h"
+#include "wire/memory_files.h"
 
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,26 +12,15 @@
 namespace heapprofd {
 namespace {
 
-// Afterwards nobody can change the size, so touching a mapping cannot fail.
-Status SizeAndSeal(int fd, uint64_t size) {
-  if (ftruncate(fd, static_cast<off_t>(size)) != 0)
-    return Status::FromErrno("cannot size shared memory", errno);
-  if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
-    return Status::FromErrno("cannot seal shared memory", errno);
-
-  struct stat status {};
-
-  if (fstat(fd, &status) != 0 || static_cast<uint64_t>(status.st_size) != size)
-    return Status(StatusCode::kCorrupt,
-                  "cannot size shared memory: the target has changed it; try again");
-  return {};
-}
-
+// Nobody can change its size, so touching a mapping cannot fail.
 Result<ScopedFd> CreateSealed(const char* name, uint64_t size) {
   ScopedFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid())
     return Status::FromErrno("cannot create shared memory", errno);
-  HPD_TRY(SizeAndSeal(fd.get(), size));
+  if (ftruncate(fd.get(), static_cast<off_t>(size)) != 0)
+    return Status::FromErrno("cannot size shared memory", errno);
+  if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    return Status::FromErrno("cannot seal shared memory", errno);
   return fd;
 }
 
@@ -43,7 +32,7 @@ void* MapAt(void* address, uint64_t size, int fd, uint64_t offset) {
 
 static_assert(sizeof(pthread_mutex_t) <= sizeof(SessionControl::engine_lock));
 
-pthread_mutex_t* EngineLock(EngineBlock* block) {
+pthread_mutex_t* LockIn(EngineBlock* block) {
   return reinterpret_cast<pthread_mutex_t*>(&block->control.engine_lock);
 }
 
@@ -53,49 +42,42 @@ void HoldEngineLock(EngineBlock* block) {
   pthread_mutexattr_init(&attributes);
   pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
   pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
-  pthread_mutex_init(EngineLock(block), &attributes);
+  pthread_mutex_init(LockIn(block), &attributes);
   pthread_mutexattr_destroy(&attributes);
-  pthread_mutex_lock(EngineLock(block));
+  pthread_mutex_lock(LockIn(block));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size) {
+// The mutex holds pointers that glibc and the kernel follow. Without the last seal, which
+// kernels before 5.1 lack, a target could write them; its user may do that to an engine
+// of his own, and to none of root's.
+Result<std::unique_ptr<SharedMemory>> SharedMemory::Create(uint64_t ring_size,
+                                                           EngineLock lock) {
   std::unique_ptr<SharedMemory> memory(new SharedMemory());
   memory->ring_size_ = ring_size;
   HPD_TRY_ASSIGN(memory->engine_fd_,
                  CreateSealed("heapprofd-engine", sizeof(EngineBlock)));
   HPD_TRY_ASSIGN(memory->client_fd_,
                  CreateSealed("heapprofd-ring", kRingOffset + ring_size));
-  HPD_TRY(memory->MapEngineBlock());
-  HoldEngineLock(memory->engine_);
-  memory->holds_lock_ = true;
+  bool is_sealed = false;
+  HPD_TRY(memory->MapEngineBlock(&is_sealed));
+  if (lock == EngineLock::kHeld && (is_sealed || geteuid() != 0)) {
+    HoldEngineLock(memory->engine_);
+    memory->holds_lock_ = true;
+  }
   HPD_TRY(memory->MapClientBlock());
   return memory;
 }
 
-Result<std::unique_ptr<SharedMemory>> SharedMemory::Adopt(ScopedFd engine_fd,
-                                                          ScopedFd client_fd,
-                                                          uint64_t ring_size) {
-  std::unique_ptr<SharedMemory> memory(new SharedMemory());
-  memory->ring_size_ = ring_size;
-  HPD_TRY(SizeAndSeal(engine_fd.get(), sizeof(EngineBlock)));
-  HPD_TRY(SizeAndSeal(client_fd.get(), kRingOffset + ring_size));
-  memory->engine_fd_ = std::move(engine_fd);
-  memory->client_fd_ = std::move(client_fd);
-  HPD_TRY(memory->MapEngineBlock());
-  HPD_TRY(memory->MapClientBlock());
-  return memory;
-}
-
-Status SharedMemory::MapEngineBlock() {
+// Sealed when it is mapped: from then on nobody can map it writable, we neither.
+Status SharedMemory::MapEngineBlock(bool* is_sealed) {
   void* engine = MapAt(nullptr, sizeof(EngineBlock), engine_fd_.get(), 0);
   if (engine == MAP_FAILED)
     return Status::FromErrno("cannot map shared memory", errno);
   engine_ = static_cast<EngineBlock*>(engine);
-  // From here on nobody can map it writable: the client's view is read-only. Kernels
-  // before 5.1 lack the seal; the client then still maps it read-only.
-  fcntl(engine_fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
+  *is_sealed =
+      fcntl(engine_fd_.get(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) == 0;
   return {};
 }
 
@@ -119,7 +101,7 @@ Status SharedMemory::MapClientBlock() {
 SharedMemory::~SharedMemory() {
   if (engine_ != nullptr) {
     if (holds_lock_)
-      pthread_mutex_unlock(EngineLock(engine_));
+      pthread_mutex_unlock(LockIn(engine_));
     munmap(engine_, sizeof(EngineBlock));
   }
   if (client_ != nullptr)
