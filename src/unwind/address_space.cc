@@ -157,8 +157,10 @@ void AddressSpace::LookAt(const MapEntry& entry, Reading* reading) {
   // What was taken for no code meanwhile is looked at again.
   if (late_.Arrive(entry.start))
     ++replacements_;
-  if (adopted)
+  if (adopted) {
+    adopted->use = known_.UseOf(adopted->mapping);
     reading->code.push_back(std::move(*adopted));
+  }
   reading->outcome.executable_added = true;
 }
 

@@ -93,6 +93,10 @@ bool KnownCode::HasCodeAt(uint64_t pc) const {
   return after != places_.begin() && pc < std::prev(after)->second.entry.end;
 }
 
+std::shared_ptr<const Module> KnownCode::UseOf(MappingId mapping) const {
+  return modules_[mapping] != nullptr ? Module::Use(modules_[mapping]) : nullptr;
+}
+
 ScopedFd KnownCode::OpenFileOf(const Mapping& mapping) const {
   const Module* module = ModuleOf(static_cast<MappingId>(&mapping - mappings_->data()));
   return module != nullptr ? module->OpenFile() : ScopedFd();

@@ -18,6 +18,8 @@ namespace heapprofd {
 struct PlacedCode {
   MapEntry entry;
   MappingId mapping = kNoId;
+  // While it is mapped: its file is in use. nullptr: it has none, or is not known to be.
+  std::shared_ptr<const Module> use = nullptr;
 };
 
 class KnownCode {
@@ -45,6 +47,9 @@ class KnownCode {
 
   // The file behind an element of `mappings`, invalid when there is none.
   ScopedFd OpenFileOf(const Mapping& mapping) const;
+
+  // For PlacedCode::use.
+  std::shared_ptr<const Module> UseOf(MappingId mapping) const;
 
   uint64_t ToRelPc(MappingId mapping, uint64_t pc) const {
     return (*mappings_)[mapping].ToRelPc(pc);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "base/files/proc_files.h"
 #include "base/page_size.h"
 #include "unwind/elf_functions.h"
+#include "unwind/names_copy.h"
 
 namespace heapprofd {
 namespace {
@@ -26,6 +28,12 @@ namespace {
 // built anew.
 constexpr uint64_t kMaxLookups = 50'000;
 constexpr size_t kMaxVdso = size_t{64} * 1024;
+
+// Of CopyForNames: for one file, which is made while others wait, and for all of a process
+// of ours. Where there is more, names need the file to be where it was.
+constexpr uint64_t kMaxNames = uint64_t{64} << 20;
+constexpr uint64_t kMaxAllNames = uint64_t{256} << 20;
+std::atomic<uint64_t> g_names{};  // bytes
 
 std::string BuildId(Elf* elf) {
   const void* bytes = nullptr;
@@ -127,28 +135,48 @@ void Module::CloseCfi() {
 }
 
 ScopedFd Module::OpenFile() const {
-  if (fd_.valid())
-    return ScopedFd(fcntl(fd_.get(), F_DUPFD_CLOEXEC, 0));
-  if (path_.empty())
+  for (const ScopedFd* fd : {&fd_, &names_}) {
+    if (fd->valid())
+      return ScopedFd(fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
+  }
+  if (place_.path.empty())
     return {};
   ForeignRequest request;
-  request.paths = {path_};
-  request.inode = inode_;
-  request.device = device_;
-  request.user = user_;
+  request.paths = {place_.path};
+  request.inode = place_.inode;
+  request.device = place_.device;
+  request.user = place_.user;
   ForeignFile file = OpenForeign(request, kOwnPatienceNs);
-  return file.device == device_ ? std::move(file.fd) : ScopedFd();
+  return file.device == place_.device ? std::move(file.fd) : ScopedFd();
 }
 
-void Module::CloseFile(const std::string& path,
-                       uint64_t device,
-                       uint64_t inode,
-                       const GuardedUser& user) {
+void Module::Reopen(ScopedFd fd) {
+  if (names_.valid())
+    fd_ = std::move(fd);
+}
+
+std::shared_ptr<const Module> Module::Use(const std::shared_ptr<Module>& module) {
+  std::shared_ptr<const Module> use = module->use_.lock();
+  if (use == nullptr) {
+    use = std::shared_ptr<const Module>(
+        module.get(), [module](const Module* /*used*/) { module->EndUse(); });
+    module->use_ = use;
+  }
+  return use;
+}
+
+void Module::EndUse() {
+  if (!fd_.valid() || copied_file_ != 0 || IsOnRootMount(fd_.get()))
+    return;
+  if (!names_.valid()) {
+    NamesCopy copy = CopyForNames(
+        fd_.get(),
+        std::min(kMaxNames, kMaxAllNames - std::min(kMaxAllNames, g_names.load())));
+    names_ = std::move(copy.fd);
+    names_bytes_ = copy.bytes;
+    g_names += copy.bytes;
+  }
   fd_.reset();
-  path_ = path;
-  device_ = device;
-  inode_ = inode;
-  user_ = user;
 }
 
 bool Module::IsEntryCode(uint64_t rel_pc) const {
@@ -194,6 +222,7 @@ bool Module::BeginsExit(uint64_t rel_pc) {
 
 Module::~Module() {
   CloseCfi();
+  g_names -= names_bytes_;
 }
 
 void Module::TrimCache() {
@@ -237,8 +266,10 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
                 file.changed_ns};
   const auto found = modules_.find(key);
   if (found != modules_.end()) {
-    if (std::shared_ptr<Module> module = found->second.lock())
+    if (std::shared_ptr<Module> module = found->second.lock()) {
+      module->Reopen(std::move(file.fd));
       return module;
+    }
   }
   uint64_t used = 0;
   uint64_t copies = file.is_copy ? file.size : 0;
@@ -257,8 +288,12 @@ std::shared_ptr<Module> ModuleCache::Get(pid_t pid,
     return nullptr;
   if (file.is_copy)
     module->set_copied_file(file.size);
+  module->set_place({.path = file.is_copy ? "" : entry.path,
+                     .device = file.device,
+                     .inode = file.inode,
+                     .user = user});
   if (file.is_copy ? copies > kMaxCopies : open_files >= max_open_files_)
-    module->CloseFile(file.is_copy ? "" : entry.path, file.device, file.inode, user);
+    module->CloseFile();
   modules_.emplace(key, module);
   return module;
 }

@@ -1,6 +1,7 @@
-// One ELF image with its unwind information, opened once and kept open: the process, and
-// its files, may be gone before the last stack is unwound. Modules are shared between
-// processes and live as long as one of them knows the image.
+// One ELF image with its unwind information, opened once: the process, and its files, may
+// be gone before the last stack is unwound. Modules are shared between processes and live
+// as long as one of them knows the image. Their files stay open as long as a process maps
+// them, and longer where that keeps no file system from being unmounted.
 #pragma once
 
 #include <elfutils/libdw.h>
@@ -13,6 +14,7 @@
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "base/files/foreign_file.h"
@@ -21,6 +23,14 @@
 #include "unwind/proc_maps.h"
 
 namespace heapprofd {
+
+// Where a file is to be found again.
+struct FilePlace {
+  std::string path;  // in /; "": nowhere
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  GuardedUser user{};  // whose program had it mapped
+};
 
 class Module {
  public:
@@ -59,23 +69,29 @@ class Module {
   uint64_t bytes() const { return image_->copied(); }
 
   // Whether a file stays open for OpenFile.
-  bool has_open_file() const { return fd_.valid(); }
+  bool has_open_file() const { return fd_.valid() || names_.valid(); }
 
   // Memory that the open file takes, which is a copy of one that may hang.
   uint64_t copied_file() const { return fd_.valid() ? copied_file_ : 0; }
 
   void set_copied_file(uint64_t bytes) { copied_file_ = bytes; }
 
-  // The file again, for whoever reads more of it; invalid for images in memory, and for
-  // files that are no longer where they were and are not kept open.
+  // The file again, for whoever reads its symbols; invalid for images in memory, and for
+  // files that are no longer where they were and of which nothing was kept.
   ScopedFd OpenFile() const;
 
-  // From now on the file is to be found at `path` in /, and is that with these numbers;
-  // "": nowhere.
-  void CloseFile(const std::string& path,
-                 uint64_t device,
-                 uint64_t inode,
-                 const GuardedUser& user);
+  void set_place(FilePlace place) { place_ = std::move(place); }
+
+  // From now on the file is opened at its place when it is asked for.
+  void CloseFile() { fd_.reset(); }
+
+  // Opens the file again, which no process has mapped for a while.
+  void Reopen(ScopedFd fd);
+
+  // A process maps the file as long as the result lives. When no process does any more,
+  // the file is not open a moment longer than it takes to copy what names need, unless it
+  // lies where nobody can unmount it.
+  static std::shared_ptr<const Module> Use(const std::shared_ptr<Module>& module);
 
   // Row of unwind information for an ELF address; nullptr when there is none. Free with
   // free().
@@ -89,13 +105,14 @@ class Module {
 
   void OpenCfi();
   void CloseCfi();
+  void EndUse();
 
   ScopedFd fd_;
   uint64_t copied_file_ = 0;
-  std::string path_;  // if fd_ is invalid; empty: none
-  uint64_t device_ = 0;
-  uint64_t inode_ = 0;
-  GuardedUser user_{};  // whose program had it mapped
+  FilePlace place_;
+  ScopedFd names_;  // what CopyForNames has made of the file
+  uint64_t names_bytes_ = 0;
+  std::weak_ptr<const Module> use_;
   std::unique_ptr<ElfImage> image_;
   Dwarf* dwarf_ = nullptr;
   Dwarf_CFI* eh_frame_ = nullptr;     // owned by us

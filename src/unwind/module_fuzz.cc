@@ -15,6 +15,7 @@
 
 #include "unwind/cfi_rules.h"
 #include "unwind/module.h"
+#include "unwind/names_copy.h"
 
 namespace heapprofd {
 namespace {
@@ -38,6 +39,8 @@ void OpenDamaged(const uint8_t* data, size_t size) {
   const std::vector<char> image = ImageOf(data, size);
   ScopedFd fd(memfd_create("fuzz", MFD_CLOEXEC));
   if (write(fd.get(), image.data(), image.size()) != static_cast<ssize_t>(image.size()))
+    abort();
+  if (CopyForNames(fd.get(), 1 << 16).bytes > 1 << 16)
     abort();
   const std::shared_ptr<Module> module = Module::Open(std::move(fd));
   if (module == nullptr)

@@ -260,7 +260,7 @@ TEST(ModuleTest, WithoutItsFileNoCodeIsKnown) {
   const std::shared_ptr<Module> module =
       Module::Open(FileOf(ReadFile(HPD_TEST_EH_FRAME)));
   ASSERT_NE(module, nullptr);
-  module->CloseFile("", 0, 0, {});
+  module->CloseFile();
   EXPECT_EQ(RuleForAddress(*module, kSignalReturnAt - 1), Rule{});
   EXPECT_EQ(RuleForAddress(*module, kFrames + kEnds[0] - 1), Rule{});
 }

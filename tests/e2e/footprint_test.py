@@ -1,5 +1,5 @@
 """What the kernel counts for a program because it is recorded: the table in docs/recording.md holds, and a program that locks
-its memory or dumps core goes on as it would without us."""
+its memory, dumps core or runs from a file system that is unmounted goes on as it would without us."""
 
 import os
 import re
@@ -8,7 +8,7 @@ import subprocess
 import unittest
 
 from profile_run import HEAP_PROFILE, program
-from running_process import MAY_ATTACH, Engine, Running
+from running_process import MAY_ATTACH, Engine, Running, wait_until
 from with_directory import WithDirectory
 
 IS_ROOT = os.geteuid() == 0
@@ -230,6 +230,76 @@ class Table(Recorded):
                 self.assertLessEqual(recorded.space - alone.space, limits_in_table()[row][1])
                 if not prefix:
                     self.compare(recorded, alone, 1)
+
+
+MOUNT_AND_RUN = """
+set -e
+mount -t tmpfs x "$0"
+cp "$1" "$0/mapped"
+exec 3>"$2"
+echo mounted >&3
+"$0/mapped" 1 <"$3"
+until umount "$0" 2>"$4"; do sleep 0.05; done
+echo unmounted >&3
+"""
+
+
+@unittest.skipUnless(IS_ROOT and subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0,
+                     "file systems may not be mounted here")
+class Mounts(Recorded):
+    """The script does not come to an end as long as its mount is busy."""
+
+    def script(self):
+        os.mkdir(self.path("mount"))
+        os.mkfifo(self.path("input"))
+        return ["/bin/sh", "-c", MOUNT_AND_RUN, self.path("mount"), program("patient"), self.path("said"), self.path("input"),
+                self.path("busy")]
+
+    def said(self, word):
+        def is_said():
+            try:
+                with open(self.path("said")) as file:
+                    return word in file.read()
+            except FileNotFoundError:
+                return False
+        wait_until(is_said)
+
+    def functions(self, directory):
+        result = subprocess.run([HEAP_PROFILE, "show", os.path.join(directory, "raw-trace")], text=True, capture_output=True,
+                                check=True)
+        return result.stdout
+
+    def test_what_has_run_under_us_can_be_unmounted_and_has_its_names(self):
+        recorder = subprocess.Popen(["unshare", "-m", HEAP_PROFILE, "-i", "1", "--no-report", "-o", self.path("out"), "--",
+                                     *self.script()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        with open(self.path("input"), "w"):
+            self.said("mounted")
+        self.said("unmounted")
+        _, errors = recorder.communicate(timeout=120)
+        self.assertEqual(recorder.returncode, 0, errors)
+        self.assertIn("kept_block", self.functions(self.path("out")))
+
+    @unittest.skipUnless(MAY_ATTACH, "attaching is not allowed here")
+    def test_so_can_what_was_attached_to(self):
+        with Engine() as engine, subprocess.Popen(["unshare", "-m", *self.script()], stdout=subprocess.PIPE) as script, \
+                Running([program("patient"), "1"], stdin=subprocess.PIPE) as other:
+            with open(self.path("input"), "w") as to_program:
+                self.said("mounted")
+                self.assertEqual(script.stdout.readline(), b"ready\n")
+                with open(f"/proc/{script.pid}/task/{script.pid}/children") as file:
+                    pid = file.read().split()[0]
+                recording = engine.tool("-p", f"{pid},{other.pid}", "-i", "1", "--no-report", "-o", self.path("attached"),
+                                        stderr=subprocess.PIPE, text=True)
+                while "Profiling active" not in (line := recording.stderr.readline()):
+                    self.assertTrue(line)
+                to_program.write("a")
+                to_program.flush()
+                self.assertEqual(script.stdout.readline(), b"kept\n")
+            self.said("unmounted")
+            self.assertIsNone(recording.poll())
+            recording.terminate()
+            recording.communicate(timeout=120)
+        self.assertIn("kept_block", self.functions(self.path("attached")))
 
 
 if __name__ == "__main__":
