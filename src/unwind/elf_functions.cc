@@ -172,7 +172,7 @@ class PlaceReader {
   }
 
   void ReadProbes(Elf_Scn* section, std::optional<uint64_t> base) {
-    constexpr std::string_view kOwner("stapsdt", 8);  // with its end
+    constexpr std::string_view kOwner("stapsdt\0", 8);  // with its end
     constexpr uint32_t kProbe = 3;
     Elf_Data* notes = SectionBytes(section, &search_);
     GElf_Nhdr note;
