@@ -58,8 +58,9 @@ void AddFile(const std::string& path,
                              ? " stack is deeper than 4096 functions and lacks its"
                              : " stacks are deeper than 4096 functions and lack their") +
                         " outermost ones");
+  const std::string prefix = path + ": ";
   for (const std::string& note : report.notes)
-    warnings->push_back(path + ": " + note);
+    warnings->push_back(prefix + note);
   builder.trace().file_ends.push_back(
       static_cast<uint32_t>(builder.trace().processes.size()));
 }

@@ -261,7 +261,7 @@ class PprofImporter {
         return false;
       stack_frames_.push_back(frame->second);
     }
-    if (stack_frames_.size() == 0)  // whose memory it is the profile does not say
+    if (stack_frames_.empty())  // whose memory it is the profile does not say
       stack_frames_.push_back(builder_.InternFrame(kEmptyString, kNoId, 0));
     const uint32_t callsite = builder_.InternWhole(stack_frames_.span());
     if (callsite == kNoId || sample_.values.size() != profile_.value_types().size())

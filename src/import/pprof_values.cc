@@ -19,7 +19,7 @@ struct KnownValue {
   std::string_view type;  // lower case, with _ between words
   PprofFigure figure;
   InOne in_one = InOne::kAlternative;
-  std::string_view default_type = "";  // the row is for profiles with this one only
+  std::string_view default_type = {};  // the row is for profiles with this one only
 };
 
 // The names of the writers that are known, with who writes them. Of several alternatives
