@@ -40,7 +40,7 @@ class Target {
     int process;                // a pidfd of it, which was there before
     bool from_startup = true;   // recorded from its first allocation on
     bool is_attached = false;   // its client was not preloaded
-    std::string unhooked = "";  // see TargetProfile
+    std::string unhooked = {};  // see TargetProfile
   };
 
   // Reads the process's maps: the process waits in its handshake meanwhile. All of it is
